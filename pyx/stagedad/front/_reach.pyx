@@ -1,0 +1,153 @@
+"""Read again, at each call, what a traced function can see besides its arguments."""
+
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp
+
+import numpy as np
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    PyObject *PyCell_GET(object cell)
+    PyObject *PyFunction_GET_CODE(object function)
+    PyObject *PyFunction_GET_DEFAULTS(object function)
+    PyObject *PyFunction_GET_KW_DEFAULTS(object function)
+
+cdef object MISSING = object()
+cdef frozenset BY_VALUE = frozenset({int, float, complex, bool, str, bytes})
+cdef type generic = np.generic
+
+
+cdef class Reach:
+    """A list of places and what each held when a function was traced.
+
+    Numbers and strings are compared by value, everything else by identity; the
+    contents of arrays only where `watch` was asked to.
+    """
+
+    def __cinit__(self):
+        self.containers, self.keys, self.values = [], [], []
+        self.kinds = NULL
+        self.count = 0
+        self.arrays = {}
+
+    def __dealloc__(self):
+        PyMem_Free(self.kinds)
+
+    def __len__(self):
+        return self.count
+
+    def add(self, int where, container, key=None):
+        """Record a place of kind `where` (see _reach.pxd) and what it holds now.  Gives that."""
+        cdef object value
+        if where == CONTENTS:
+            value = np.array(container, order="K", copy=True)
+        elif where == CODE:
+            value = (container.__code__, container.__defaults__, container.__kwdefaults__)
+        else:
+            value = self.read(where, container, key)
+        self.kinds = <uint8_t *>PyMem_Realloc(self.kinds, self.count + 1)
+        self.kinds[self.count] = <uint8_t>where
+        self.containers.append(container)
+        self.keys.append(key)
+        self.values.append(value)
+        self.count += 1
+        return None if value is MISSING else value
+
+    def reached(self, array):
+        """Note that `array` is closed over."""
+        self.arrays[id(array)] = array
+
+    def holds(self, array):
+        """Whether `array` is closed over."""
+        return id(array) in self.arrays
+
+    def closed_over(self):
+        """Return the arrays that are closed over."""
+        return list(self.arrays.values())
+
+    def watch(self, array):
+        """Count a change of the contents of `array` as a change."""
+        self.add(CONTENTS, array)
+
+    cdef object read(self, int where, object container, object key):
+        cdef PyObject *found = NULL
+        if where == CELL:
+            found = PyCell_GET(container)
+        elif where == ENTRY:
+            found = PyDict_GetItemWithError(container, key)
+        elif where == ITEM:
+            if <Py_ssize_t>key < PyList_GET_SIZE(container):
+                return <object>PyList_GET_ITEM(container, <Py_ssize_t>key)
+        elif where == LENGTH:
+            return len(container)
+        elif where == ATTRIBUTE:
+            return getattr(container, key, MISSING)
+        return MISSING if found == NULL else <object>found
+
+    cpdef bint unchanged(self) except -1:
+        """Whether every place holds what it held.  Cost: about 10 ns a place."""
+        cdef Py_ssize_t i
+        cdef int where
+        cdef object container, value, now
+        cdef PyObject *found
+        for i in range(self.count):
+            where = self.kinds[i]
+            container = <object>PyList_GET_ITEM(self.containers, i)
+            value = <object>PyList_GET_ITEM(self.values, i)
+            if where == CODE:
+                if (
+                    PyFunction_GET_CODE(container) != <PyObject *>(<tuple>value)[0]
+                    or not same(PyFunction_GET_DEFAULTS(container), (<tuple>value)[1])
+                    or not same(PyFunction_GET_KW_DEFAULTS(container), (<tuple>value)[2])
+                ):
+                    return False
+                continue
+            if where == CONTENTS:
+                if not same_contents(container, value):
+                    return False
+                continue
+            if where == CELL:
+                found = PyCell_GET(container)
+                if found == <PyObject *>value:
+                    continue
+                now = MISSING if found == NULL else <object>found
+            else:
+                now = self.read(where, container, <object>PyList_GET_ITEM(self.keys, i))
+                if now is value:
+                    continue
+            if not equal_by_value(value, now):
+                return False
+        return True
+
+
+cdef bint same(PyObject *now, object then) noexcept:
+    return now == <PyObject *>then or (now == NULL and then is None)
+
+
+cdef bint equal_by_value(object then, object now) except -1:
+    """Whether two objects are the same number or string."""
+    cdef type kind = type(then)
+    if type(now) is not kind:
+        return False
+    if kind in BY_VALUE:
+        if kind is float and then == 0:
+            return then == now and str(then) == str(now)
+        return then == now or (then != then and now != now)
+    if issubclass(kind, generic):
+        return then.dtype == now.dtype and then.tobytes() == now.tobytes()
+    return False
+
+
+cdef bint same_contents(cnp.ndarray now, cnp.ndarray then) except -1:
+    if cnp.PyArray_IS_C_CONTIGUOUS(now) and cnp.PyArray_IS_C_CONTIGUOUS(then):
+        return (
+            cnp.PyArray_NBYTES(now) == cnp.PyArray_NBYTES(then)
+            and memcmp(cnp.PyArray_DATA(now), cnp.PyArray_DATA(then), cnp.PyArray_NBYTES(now)) == 0
+        )
+    return now.shape == then.shape and now.tobytes() == then.tobytes()

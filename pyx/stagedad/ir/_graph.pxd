@@ -1,0 +1,11 @@
+from libc.stdint cimport int32_t
+
+from stagedad.ir._slabs cimport Slabs
+
+
+cdef class Graph(Slabs):
+    cdef int32_t build(self, str kind, tuple inputs, object outputs, object location,
+                       object scope, dict attributes, tuple types) except -1
+
+
+cdef Graph empty_graph()

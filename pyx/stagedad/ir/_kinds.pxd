@@ -1,0 +1,9 @@
+# Kinds are interned once a process; a node record holds the index.
+
+from libc.stdint cimport int32_t
+
+cdef int32_t kind_index(str kind) except -1
+cdef str kind_name(int32_t kind)
+cdef dict attribute_defaults(int32_t kind)
+cdef dict own_attributes(int32_t kind, dict attributes)
+cdef tuple infer_types(int32_t kind, tuple types, dict attributes)

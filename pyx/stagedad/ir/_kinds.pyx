@@ -1,0 +1,125 @@
+"""The process-wide table of kinds, and the types that their rules give."""
+
+import re
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t
+
+import numpy as np
+
+from stagedad.ops import OPS, REQUIRED, infer, resolve
+
+# What attributes hold as it is; `plain` brings other values into one of these forms.
+PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes])
+KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+
+# ORDER KINDS: PARAM and RETURN of _slabs.pxd come first.
+cdef dict kind_ids = {"param": 0, "return": 1}     # name or alias -> index
+cdef list kind_names = ["param", "return"]
+cdef list kind_defaults = [None, None]                  # attribute defaults; None: no such op
+cdef dict inferred = {}                                     # (kind, types, attributes) -> types
+
+
+cdef int32_t kind_index(str kind) except -1:
+    """Intern `kind`; aliases give the index of the canonical name."""
+    cdef PyObject *known = PyDict_GetItem(kind_ids, kind)
+    cdef str canonical
+    if known != NULL:
+        return <int32_t><object>known
+    if not KIND.match(kind):
+        raise ValueError(f"create: not the name of an op: {kind!r}")
+    canonical = resolve(kind)
+    if canonical not in kind_ids:
+        kind_names.append(canonical)
+        kind_defaults.append(dict(OPS[canonical].attributes) if canonical in OPS else None)
+        kind_ids[canonical] = len(kind_names) - 1
+    kind_ids[kind] = kind_ids[canonical]
+    return <int32_t>kind_ids[kind]
+
+
+cdef str kind_name(int32_t kind):
+    return <str>kind_names[kind]
+
+
+cdef dict own_attributes(int32_t kind, dict attributes):
+    """Return the attributes that differ from their declared default, or None for none.
+
+    Raises: TypeError for a name that the op does not have or a value that has no text form.
+    """
+    cdef dict defaults = kind_defaults[kind]
+    cdef dict own
+    if not attributes:
+        return None
+    own = {}
+    for name, given in attributes.items():
+        if type(given) not in PLAIN:
+            given = plain(kind, name, given, own)
+        if defaults is None:
+            if not (isinstance(name, str) and name.isidentifier()):
+                raise TypeError(f"{kind_names[kind]}: not the name of an attribute: {name!r}")
+        elif name not in defaults:
+            raise TypeError(
+                f"{kind_names[kind]}: no attribute {name!r}\n"
+                f"hint: {', '.join(defaults) or 'it has none'}"
+            )
+        elif is_default(defaults[name], given):
+            continue
+        own.setdefault(name, given)
+    return own or None
+
+
+cdef object plain(int32_t kind, object name, object given, dict own):
+    """The value in the form that nodes keep: lists as tuples, NumPy's scalars as Python's."""
+    if isinstance(given, (list, tuple)):
+        return tuple([item if type(item) in PLAIN else plain(kind, name, item, own)
+                      for item in given])
+    if kind_names[kind] == "constant" and name == "value":
+        if isinstance(given, np.ndarray):
+            return given
+        if isinstance(given, np.generic):        # 2.5 of float32 is no float
+            if type(np.asarray(given.item())[()]) is not type(given):
+                own["dtype"] = given.dtype
+            return given.item()
+    if isinstance(given, np.generic) and type(given.item()) in PLAIN:
+        return given.item()
+    if isinstance(given, type) and issubclass(given, (np.generic, bool, int, float, complex)):
+        return np.dtype(given)
+    for known in (bool, int, float, complex, str, bytes, np.dtype):
+        if isinstance(given, known):
+            return given
+    raise TypeError(
+        f"{kind_names[kind]}: attribute {name!r} cannot hold a {type(given).__name__}\n"
+        "hint: numbers, strings, dtypes, None, and tuples of them; arrays are constants"
+    )
+
+
+cdef bint is_default(object default, object given) except -1:
+    return default is given or (
+        default is not REQUIRED and type(default) is type(given) and bool(default == given)
+    )
+
+
+cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
+    """Types of the outputs by the op's rule; remembered, since types are interned."""
+    cdef tuple key, found
+    if not attributes:
+        key = (kind, types)
+    else:
+        # 1, 1.0 and True hash alike but infer differently.
+        key = (kind, types, tuple([(k, type(v), v) for k, v in attributes.items()]))
+    try:
+        found = inferred.get(key)
+    except TypeError:                    # an array among the attributes
+        return infer(kind_name(kind), types, attributes or {})
+    if found is None:
+        found = infer(kind_name(kind), types, attributes or {})
+        if len(inferred) >= 16384:
+            inferred.clear()
+        inferred[key] = found
+    return found
+
+
+cdef dict attribute_defaults(int32_t kind):
+    """Declared attributes and their defaults; None for a kind that is not in the table."""
+    return kind_defaults[kind]

@@ -1,0 +1,104 @@
+# The graph's storage.  A Graph owns three slabs of C records, linked by index; what Python
+# holds are handles (graph, index, generation), made on demand.  So there are no reference
+# cycles, nothing recursive to free, and a handle to what was destroyed knows that it is stale.
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+cdef enum:
+    NONE = -1         # no record
+    PARAM = 0         # the node whose outputs are the graph's inputs
+    RETURN = 1        # the node whose inputs are the graph's outputs; sentinel of the node ring
+    CLASSES = 32      # operand runs come in capacities 1, 2, 4, ... 2**31
+
+
+# Invariant [use-list]: the uses of a value are a doubly linked list through the use slab, in
+# the order in which they were made; `value` names that value and `user` the node whose run of
+# operands holds the slot.  The operand's offset is its place in that run.
+cdef struct UseRec:
+    int32_t value
+    int32_t user
+    int32_t prev
+    int32_t next
+
+
+cdef struct ValueRec:
+    PyObject *type           # TensorType, or NULL for unknown; owned
+    int64_t id               # printed number; never reused within the graph
+    int32_t node
+    int32_t offset
+    int32_t stage
+    int32_t first_use
+    int32_t last_use
+    int32_t use_count
+    int32_t next_output      # next output of `node`; in a freed record: next free record
+    uint32_t generation
+
+
+# Invariant [order]: `position` rises along the ring.
+cdef struct NodeRec:
+    int64_t position
+    # Dict of what differs from the defaults, or NULL; owned.  Nodes share it: it is replaced,
+    # never changed in place.
+    PyObject *attributes
+    PyObject *location       # (file, line) or NULL; owned
+    PyObject *scope          # str or NULL; owned
+    int32_t kind             # index into the process-wide table of kinds
+    int32_t stage
+    int32_t prev             # NONE when unattached
+    int32_t next             # NONE when unattached; in a freed record: next free record
+    int32_t first_input      # start of the run of operands in the use slab
+    int32_t input_count
+    int32_t input_class      # the run holds 2**input_class slots; NONE for no run
+    int32_t first_output
+    int32_t last_output
+    int32_t output_count
+    uint32_t generation
+
+
+cdef class Slabs:
+    cdef NodeRec *node_recs
+    cdef ValueRec *value_recs
+    cdef UseRec *use_recs
+    cdef int32_t node_used, node_room, free_node
+    cdef int32_t value_used, value_room, free_value
+    cdef int32_t use_used, use_room
+    cdef int32_t free_runs[CLASSES]
+    cdef int32_t size                    # attached nodes
+    cdef int32_t current_stage
+    cdef int64_t next_id
+    cdef uint32_t epoch                  # counts re-indexings of positions
+    cdef bint consumed
+    cdef dict names                      # value index -> name
+    cdef dict by_name                    # name -> value index
+    cdef dict suffixes                   # base name -> last suffix tried
+    cdef object __weakref__
+
+    cdef int32_t new_node(self, int32_t kind, int32_t stage) except -1
+    cdef int32_t new_value(self, int32_t node, int32_t stage, object type) except -1
+    cdef int reserve_inputs(self, int32_t node, int32_t count) except -1
+    cdef int push_input(self, int32_t node, int32_t value) except -1
+    cdef void link(self, int32_t use, int32_t value) noexcept
+    cdef void unlink(self, int32_t use) noexcept
+    cdef int attach(self, int32_t node, int32_t before) except -1
+    cdef void detach(self, int32_t node) noexcept
+    cdef int reindex(self) except -1
+    cdef int free_node_record(self, int32_t node) except -1
+    cdef void free_run(self, int32_t node) noexcept
+    cdef void move_use(self, int32_t old, int32_t new) noexcept
+    cdef void free_value_record(self, int32_t value) noexcept
+    cdef int32_t replace_uses(self, int32_t old, int32_t new, int32_t except_) noexcept
+    cdef int32_t clone_node(self, Slabs source, int32_t node, int32_t *value_map) except -1
+    cdef int32_t clone_shell(self, Slabs source, int32_t node) except -1
+    cdef int32_t clone_input(self, Slabs source, int32_t value) except -1
+    cdef int copy_name(self, Slabs source, int32_t value, int32_t new) except -1
+    cdef int set_name(self, int32_t value, str name) except -1
+    cdef int set_attributes(self, int32_t node, dict attributes) except -1
+    cdef int check_usable(self) except -1
+
+
+cdef void release_slabs(Slabs graph) noexcept
+cdef int32_t *value_map_for(Slabs source) except NULL
+cdef PyObject *shared(PyObject *thing) noexcept
+cdef str shown(Slabs graph, int32_t value)
+cdef str describe(Slabs graph, int32_t node)

@@ -1,0 +1,477 @@
+"""The graph's storage: slabs of nodes, values and uses, and what keeps them whole."""
+
+import re
+
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+
+from stagedad.errors import StaleHandle, VerifyError
+
+from stagedad.ir._kinds cimport kind_name
+
+cdef int64_t STEP = <int64_t>1 << 32     # distance of the positions of appended nodes
+cdef int64_t live_graphs = 0
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+
+
+def live_graph_count():
+    """Return how many graphs are alive: a leak counter for tests."""
+    return live_graphs
+
+
+cdef int32_t grown(int32_t room, int64_t wanted) except -1:
+    cdef int64_t room_wanted = room + (room >> 1) + 16
+    if room_wanted < wanted:
+        room_wanted = wanted
+    if room_wanted > INT32_MAX:
+        raise MemoryError("graph: more than 2**31 records")
+    return <int32_t>room_wanted
+
+
+cdef void *resized(void *slab, int64_t room, size_t size) except NULL:
+    cdef void *fresh = realloc(slab, room * size)
+    if fresh == NULL:
+        raise MemoryError("graph: out of memory")
+    return fresh
+
+
+cdef int32_t *value_map_for(Slabs source) except NULL:
+    """Map from the values of `source` to nothing yet; the caller frees it."""
+    cdef size_t size = (source.value_used + 1) * sizeof(int32_t)
+    cdef int32_t *value_map = <int32_t *>malloc(size)
+    if value_map == NULL:
+        raise MemoryError("graph: out of memory")
+    memset(value_map, 0xFF, size)        # NONE everywhere
+    return value_map
+
+
+cdef class Slabs:
+    """Nodes, values and uses of one graph, by index.  Graph gives them their public face."""
+
+    def __cinit__(self):
+        global live_graphs
+        cdef int32_t i
+        live_graphs += 1
+        self.free_node = self.free_value = NONE
+        for i in range(CLASSES):
+            self.free_runs[i] = NONE
+        self.names = {}
+        self.by_name = {}
+        self.suffixes = {}
+        self.new_node(PARAM, 0)
+        self.new_node(RETURN, INT32_MAX)
+        self.node_recs[PARAM].position = INT64_MIN
+        self.node_recs[RETURN].position = INT64_MAX
+        self.node_recs[RETURN].prev = self.node_recs[RETURN].next = RETURN
+
+    def __dealloc__(self):
+        global live_graphs
+        live_graphs -= 1
+        release_slabs(self)
+
+    # -- storage ---------------------------------------------------------------------------
+
+    cdef int32_t new_node(self, int32_t kind, int32_t stage) except -1:
+        cdef int32_t index = self.free_node
+        cdef NodeRec *rec
+        cdef uint32_t generation
+        if index != NONE:
+            self.free_node = self.node_recs[index].next
+            generation = self.node_recs[index].generation
+        else:
+            if self.node_used == self.node_room:
+                room = grown(self.node_room, 0)
+                self.node_recs = <NodeRec *>resized(self.node_recs, room, sizeof(NodeRec))
+                self.node_room = room
+            index = self.node_used
+            self.node_used += 1
+            generation = 0
+        rec = &self.node_recs[index]
+        memset(rec, 0, sizeof(NodeRec))
+        rec.kind = kind
+        rec.stage = stage
+        rec.prev = rec.next = NONE
+        rec.first_input = rec.input_class = NONE
+        rec.first_output = rec.last_output = NONE
+        rec.generation = generation + 1          # odd while alive
+        return index
+
+    cdef int32_t new_value(self, int32_t node, int32_t stage, object type) except -1:
+        """Append an output to `node`."""
+        cdef int32_t index = self.free_value
+        cdef ValueRec *rec
+        cdef NodeRec *owner
+        cdef uint32_t generation
+        if index != NONE:
+            self.free_value = self.value_recs[index].next_output
+            generation = self.value_recs[index].generation
+        else:
+            if self.value_used == self.value_room:
+                room = grown(self.value_room, 0)
+                self.value_recs = <ValueRec *>resized(self.value_recs, room, sizeof(ValueRec))
+                self.value_room = room
+            index = self.value_used
+            self.value_used += 1
+            generation = 0
+        rec = &self.value_recs[index]
+        owner = &self.node_recs[node]
+        rec.type = NULL
+        if type is not None:
+            Py_INCREF(type)
+            rec.type = <PyObject *>type
+        rec.id = self.next_id
+        self.next_id += 1
+        rec.node = node
+        rec.offset = owner.output_count
+        rec.stage = stage
+        rec.first_use = rec.last_use = NONE
+        rec.use_count = 0
+        rec.next_output = NONE
+        rec.generation = generation + 1
+        if owner.last_output == NONE:
+            owner.first_output = index
+        else:
+            self.value_recs[owner.last_output].next_output = index
+        owner.last_output = index
+        owner.output_count += 1
+        return index
+
+    cdef int reserve_inputs(self, int32_t node, int32_t count) except -1:
+        """Give `node` a run of at least `count` operand slots, moving its operands there."""
+        cdef NodeRec *rec = &self.node_recs[node]
+        cdef int32_t size_class = 0
+        cdef int32_t start, i
+        cdef int64_t slots
+        if count == 0 or (rec.input_class != NONE and (<int64_t>1 << rec.input_class) >= count):
+            return 0
+        while (<int64_t>1 << size_class) < count:
+            size_class += 1
+        slots = <int64_t>1 << size_class
+        start = self.free_runs[size_class]
+        if start != NONE:
+            self.free_runs[size_class] = self.use_recs[start].next
+        else:
+            if self.use_used + slots > self.use_room:
+                room = grown(self.use_room, self.use_used + slots)
+                self.use_recs = <UseRec *>resized(self.use_recs, room, sizeof(UseRec))
+                self.use_room = room
+            start = self.use_used
+            self.use_used += <int32_t>slots
+        for i in range(rec.input_count):
+            self.move_use(rec.first_input + i, start + i)
+        self.free_run(node)
+        rec.first_input = start
+        rec.input_class = size_class
+        return 0
+
+    cdef void free_run(self, int32_t node) noexcept:
+        cdef NodeRec *rec = &self.node_recs[node]
+        if rec.input_class != NONE:
+            self.use_recs[rec.first_input].next = self.free_runs[rec.input_class]
+            self.free_runs[rec.input_class] = rec.first_input
+            rec.input_class = rec.first_input = NONE
+
+    cdef void move_use(self, int32_t old, int32_t new) noexcept:
+        """Move a linked use to another slot, keeping its place in its value's list."""
+        cdef UseRec *rec = &self.use_recs[new]
+        cdef ValueRec *value
+        rec[0] = self.use_recs[old]
+        value = &self.value_recs[rec.value]
+        if rec.prev == NONE:
+            value.first_use = new
+        else:
+            self.use_recs[rec.prev].next = new
+        if rec.next == NONE:
+            value.last_use = new
+        else:
+            self.use_recs[rec.next].prev = new
+
+    cdef int push_input(self, int32_t node, int32_t value) except -1:
+        cdef NodeRec *rec = &self.node_recs[node]
+        cdef int32_t use
+        self.reserve_inputs(node, rec.input_count + 1)
+        use = rec.first_input + rec.input_count
+        self.use_recs[use].user = node
+        self.link(use, value)
+        rec.input_count += 1
+        return 0
+
+    cdef void link(self, int32_t use, int32_t value) noexcept:
+        cdef ValueRec *rec = &self.value_recs[value]
+        cdef UseRec *slot = &self.use_recs[use]
+        slot.value = value
+        slot.prev = rec.last_use
+        slot.next = NONE
+        if rec.last_use == NONE:
+            rec.first_use = use
+        else:
+            self.use_recs[rec.last_use].next = use
+        rec.last_use = use
+        rec.use_count += 1
+
+    cdef void unlink(self, int32_t use) noexcept:
+        cdef UseRec *slot = &self.use_recs[use]
+        cdef ValueRec *rec = &self.value_recs[slot.value]
+        if slot.prev == NONE:
+            rec.first_use = slot.next
+        else:
+            self.use_recs[slot.prev].next = slot.next
+        if slot.next == NONE:
+            rec.last_use = slot.prev
+        else:
+            self.use_recs[slot.next].prev = slot.prev
+        rec.use_count -= 1
+
+    cdef int attach(self, int32_t node, int32_t before) except -1:
+        """Put an unattached node into the ring, before `before` (RETURN: at the end)."""
+        cdef NodeRec *rec = &self.node_recs[node]
+        cdef int32_t after = self.node_recs[before].prev
+        cdef int64_t low = self.node_recs[after].position
+        cdef int64_t high = self.node_recs[before].position
+        cdef bint full = False
+        if after == RETURN and before == RETURN:
+            rec.position = 0
+        elif before == RETURN:
+            full = low > INT64_MAX - 2 * STEP
+            rec.position = low if full else low + STEP
+        elif after == RETURN:
+            full = high < INT64_MIN + 2 * STEP
+            rec.position = high if full else high - STEP
+        else:
+            rec.position = low + (high - low) // 2
+            full = rec.position == low
+        rec.prev = after
+        rec.next = before
+        self.node_recs[after].next = node
+        self.node_recs[before].prev = node
+        self.size += 1
+        if full:
+            self.reindex()
+        return 0
+
+    cdef void detach(self, int32_t node) noexcept:
+        cdef NodeRec *rec = &self.node_recs[node]
+        if rec.next == NONE:
+            return
+        self.node_recs[rec.prev].next = rec.next
+        self.node_recs[rec.next].prev = rec.prev
+        rec.prev = rec.next = NONE
+        self.size -= 1
+
+    cdef int reindex(self) except -1:
+        """Spread the positions evenly: amortised O(1), for it makes room for many inserts."""
+        cdef int32_t node = self.node_recs[RETURN].next
+        cdef int64_t position = -(<int64_t>self.size // 2) * STEP
+        while node != RETURN:
+            self.node_recs[node].position = position
+            position += STEP
+            node = self.node_recs[node].next
+        self.epoch += 1
+        return 0
+
+    cdef int free_node_record(self, int32_t node) except -1:
+        """Unlink and free a node none of whose outputs is used."""
+        cdef NodeRec *rec = &self.node_recs[node]
+        cdef int32_t i, value, following
+        cdef PyObject *attributes = rec.attributes
+        cdef PyObject *location = rec.location
+        cdef PyObject *scope = rec.scope
+        for i in range(rec.input_count):
+            self.unlink(rec.first_input + i)
+        rec.input_count = 0
+        self.free_run(node)
+        self.detach(node)
+        value = rec.first_output
+        while value != NONE:
+            following = self.value_recs[value].next_output
+            self.free_value_record(value)
+            value = following
+        rec.attributes = rec.location = rec.scope = NULL
+        rec.generation += 1
+        rec.next = self.free_node
+        self.free_node = node
+        Py_XDECREF(attributes)
+        Py_XDECREF(location)
+        Py_XDECREF(scope)
+        return 0
+
+    cdef void free_value_record(self, int32_t value) noexcept:
+        cdef ValueRec *rec = &self.value_recs[value]
+        cdef PyObject *type = rec.type
+        if self.names:
+            name = self.names.pop(value, None)
+            if name is not None:
+                del self.by_name[name]
+        rec.type = NULL
+        rec.generation += 1
+        rec.next_output = self.free_value
+        self.free_value = value
+        Py_XDECREF(type)
+
+    cdef int32_t replace_uses(self, int32_t old, int32_t new, int32_t except_) noexcept:
+        cdef int32_t use = self.value_recs[old].first_use
+        cdef int32_t following
+        cdef int32_t moved = 0
+        if old == new:
+            return 0
+        while use != NONE:
+            following = self.use_recs[use].next
+            if self.use_recs[use].user != except_:
+                self.unlink(use)
+                self.link(use, new)
+                moved += 1
+            use = following
+        return moved
+
+    cdef int set_name(self, int32_t value, str name) except -1:
+        cdef str base
+        cdef str tail
+        old = self.names.get(value)
+        if name == old:
+            return 0
+        if name is not None:
+            if not NAME.match(name):
+                raise ValueError(f"value: not a name: {name!r}\nhint: letters, digits, _ and .")
+            if name in self.by_name:
+                base, _, tail = name.rpartition(".")
+                if not (base and tail.isdigit()):
+                    base = name
+                number = self.suffixes.get(base, 0) + 1
+                while f"{base}.{number}" in self.by_name:
+                    number += 1
+                self.suffixes[base] = number
+                name = f"{base}.{number}"
+        if old is not None:
+            del self.by_name[old]
+            del self.names[value]
+        if name is not None:
+            self.names[value] = name
+            self.by_name[name] = value
+        return 0
+
+    cdef int set_attributes(self, int32_t node, dict attributes) except -1:
+        cdef PyObject *old = self.node_recs[node].attributes
+        self.node_recs[node].attributes = NULL
+        if attributes:
+            Py_INCREF(attributes)
+            self.node_recs[node].attributes = <PyObject *>attributes
+        Py_XDECREF(old)
+        return 0
+
+    cdef int check_usable(self) except -1:
+        if self.consumed:
+            raise StaleHandle("graph: was consumed by differentiate(consume=True)")
+        return 0
+
+    # -- cloning ---------------------------------------------------------------------------
+
+    cdef int copy_name(self, Slabs source, int32_t value, int32_t new) except -1:
+        if source.names:
+            name = source.names.get(value)
+            if name is not None:
+                self.set_name(new, name)
+        return 0
+
+    cdef int32_t clone_input(self, Slabs source, int32_t value) except -1:
+        """Add an input with the type and name of a value of `source`."""
+        cdef PyObject *type = source.value_recs[value].type
+        cdef int32_t new
+        new = self.new_value(PARAM, self.current_stage, None if type == NULL else <object>type)
+        self.copy_name(source, value, new)
+        return new
+
+    cdef int32_t clone_node(self, Slabs source, int32_t node, int32_t *value_map) except -1:
+        """Append a clone of a node of `source`; operands and outputs go through `value_map`.
+
+        The clone gets this graph's current stage.  `source` may be this graph.
+        """
+        cdef int32_t new, value, i, mapped
+        for i in range(source.node_recs[node].input_count):
+            value = source.use_recs[source.node_recs[node].first_input + i].value
+            if value_map[value] == NONE:
+                raise VerifyError(
+                    f"clone: the inputs given do not suffice: `{describe(source, node)}` "
+                    f"reads {shown(source, value)}"
+                )
+        new = self.clone_shell(source, node)
+        for i in range(source.node_recs[node].input_count):
+            mapped = value_map[source.use_recs[source.node_recs[node].first_input + i].value]
+            self.push_input(new, mapped)
+        value = source.node_recs[node].first_output
+        mapped = self.node_recs[new].first_output
+        while value != NONE:
+            value_map[value] = mapped
+            value = source.value_recs[value].next_output
+            mapped = self.value_recs[mapped].next_output
+        return new
+
+    cdef int32_t clone_shell(self, Slabs source, int32_t node) except -1:
+        """Append a node like one of `source`, outputs and all, but without operands yet."""
+        cdef int32_t new = self.new_node(source.node_recs[node].kind, self.current_stage)
+        cdef int32_t value
+        cdef PyObject *type
+        self.reserve_inputs(new, source.node_recs[node].input_count)
+        self.node_recs[new].attributes = shared(source.node_recs[node].attributes)
+        self.node_recs[new].location = shared(source.node_recs[node].location)
+        self.node_recs[new].scope = shared(source.node_recs[node].scope)
+        value = source.node_recs[node].first_output
+        while value != NONE:
+            type = source.value_recs[value].type
+            self.copy_name(source, value, self.new_value(
+                new, self.current_stage, None if type == NULL else <object>type))
+            value = source.value_recs[value].next_output
+        self.attach(new, RETURN)
+        return new
+
+
+cdef void release_slabs(Slabs graph) noexcept:
+    cdef int32_t i
+    cdef NodeRec *node
+    for i in range(graph.node_used):
+        node = &graph.node_recs[i]
+        if node.generation & 1:
+            Py_XDECREF(node.attributes)
+            Py_XDECREF(node.location)
+            Py_XDECREF(node.scope)
+    for i in range(graph.value_used):
+        if graph.value_recs[i].generation & 1:
+            Py_XDECREF(graph.value_recs[i].type)
+    free(graph.node_recs)
+    free(graph.value_recs)
+    free(graph.use_recs)
+    graph.node_recs = NULL
+    graph.value_recs = NULL
+    graph.use_recs = NULL
+    graph.node_used = graph.value_used = graph.use_used = 0
+
+
+cdef PyObject *shared(PyObject *thing) noexcept:
+    """A new reference to a thing that may be NULL."""
+    if thing != NULL:
+        Py_INCREF(<object>thing)
+    return thing
+
+
+cdef str shown(Slabs graph, int32_t value):
+    """`%name` or `%id` of a value."""
+    name = graph.names.get(value)
+    return f"%{graph.value_recs[value].id}" if name is None else f"%{name}"
+
+
+cdef str describe(Slabs graph, int32_t node):
+    """One line for messages: `%3 = mul(%1, %2)`."""
+    cdef int32_t i, value
+    cdef list outputs = []
+    cdef list inputs = []
+    value = graph.node_recs[node].first_output
+    while value != NONE:
+        outputs.append(shown(graph, value))
+        value = graph.value_recs[value].next_output
+    for i in range(graph.node_recs[node].input_count):
+        value = graph.use_recs[graph.node_recs[node].first_input + i].value
+        inputs.append(shown(graph, value))
+    line = f"{kind_name(graph.node_recs[node].kind)}({', '.join(inputs)})"
+    return f"{', '.join(outputs)} = {line}" if outputs else line

@@ -1,0 +1,473 @@
+"""The reverse sweep: activity, captures, cotangents, and the split into f and df.
+
+The order of work, so that no guess is ever undone:
+
+1. forward over the nodes: which values are active, and through which a cotangent can reach an
+   input (`useful`; floor is active, but its rule is a structural zero);
+2. backward: which rule each node needs, which values those read, hence which temporaries are
+   captured.  A captured active temporary has a cotangent of its own (its slot), so it is never
+   absent.  A value is read only by rules of its users and of its producer, which the backward
+   order visits before they matter: one pass is the fixpoint;
+3. emission at stage 1, each cotangent complete before the rule that consumes it.
+"""
+
+import cython
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from stagedad.errors import NotDifferentiable
+
+from stagedad.ir._graph cimport Graph, empty_graph
+from stagedad.ir._handles cimport node_handle, value_handle
+from stagedad.ir._kinds cimport kind_index, kind_name
+from stagedad.ir._slabs cimport NONE, PARAM, RETURN
+from stagedad.transform._template cimport Template
+
+cdef enum:
+    ACTIVE = 1           # depends on an input that requires a gradient
+    USEFUL = 2           # and its cotangent would reach that input
+    PRESENT = 4          # its cotangent is not a structural zero
+    READ = 8             # its value is read at stage 1
+    SLOT = 16            # a captured temporary with a cotangent input of its own
+    OUTPUT = 32          # registered as an output by the caller
+
+cdef enum:
+    FORMULA = 0
+    ZERO = 1
+    NON_DIFFERENTIABLE = 2
+    NOT_IMPLEMENTED = 3
+
+cdef int32_t ADD = kind_index("add")
+cdef int32_t CONSTANT = kind_index("constant")
+
+
+@cython.final
+cdef class Sweep:
+    """State of one call of differentiate over a graph that it owns."""
+
+    cdef Graph graph
+    cdef object specialise       # (kind, attributes, types, types, wanted, present) -> Template
+    cdef dict rules              # kind index -> bytes: the rule of each argument
+    cdef dict lists              # kind index -> whether the last argument is a list
+    cdef object rule_of
+    cdef dict templates
+    cdef uint8_t *flags          # by value
+    cdef int32_t *grads          # by value: its cotangent so far
+    cdef list chosen             # Template of each node, in reverse order
+    cdef int32_t values          # stage-0 values
+    cdef int32_t *slots
+    cdef int32_t slot_room
+    cdef public list input_vjps, output_vjps, captured, temporaries
+    cdef list seeds
+
+    def __cinit__(self, Graph graph not None, rule_of, specialise, dict templates):
+        self.graph = graph
+        self.rule_of = rule_of
+        self.specialise = specialise
+        self.templates = templates
+        self.rules = {}
+        self.lists = {}
+        self.values = graph.value_used
+        self.flags = <uint8_t *>calloc(graph.value_used + 1, 1)
+        self.grads = <int32_t *>malloc((graph.value_used + 1) * sizeof(int32_t))
+        if self.flags == NULL or self.grads == NULL:
+            raise MemoryError("differentiate: out of memory")
+        memset(self.grads, 0xFF, (graph.value_used + 1) * sizeof(int32_t))
+        self.chosen = []
+        self.captured = []
+        self.temporaries = []
+        self.input_vjps = []
+        self.output_vjps = []
+        self.seeds = []
+
+    def __dealloc__(self):
+        free(self.flags)
+        free(self.grads)
+        free(self.slots)
+
+    cdef uint8_t rule(self, int32_t kind, int32_t argument) except 255:
+        cdef bytes rules = self.rules.get(kind)
+        if rules is None:
+            rules, is_list = self.rule_of(kind_name(kind))
+            self.rules[kind] = rules
+            self.lists[kind] = is_list
+        if argument >= len(rules):
+            if not rules or not self.lists[kind]:
+                return NOT_IMPLEMENTED
+            argument = <int32_t>len(rules) - 1
+        return <uint8_t>rules[argument]
+
+    def activity(self, requires_grad):
+        """Pass 1, forward."""
+        cdef Graph graph = self.graph
+        cdef int32_t value = graph.node_recs[PARAM].first_output
+        cdef int32_t node, i
+        cdef uint8_t found, rule, flags
+        for flag in requires_grad:
+            if flag:
+                self.flags[value] |= ACTIVE | USEFUL
+            value = graph.value_recs[value].next_output
+        node = graph.node_recs[RETURN].next
+        while node != RETURN:
+            found = 0
+            for i in range(graph.node_recs[node].input_count):
+                flags = self.flags[self.input_value(node, i)]
+                if flags & ACTIVE:
+                    rule = self.rule(graph.node_recs[node].kind, i)
+                    if rule != NON_DIFFERENTIABLE:
+                        found |= ACTIVE
+                        if flags & USEFUL and rule != ZERO:
+                            found |= USEFUL
+            if found:
+                value = graph.node_recs[node].first_output
+                while value != NONE:
+                    if carries_cotangent(graph, value):
+                        self.flags[value] |= found
+                    value = graph.value_recs[value].next_output
+            node = graph.node_recs[node].next
+        for i in range(graph.node_recs[RETURN].input_count):
+            value = self.input_value(RETURN, i)
+            self.flags[value] |= OUTPUT
+            if self.flags[value] & ACTIVE:
+                self.flags[value] |= PRESENT
+
+    cdef inline int32_t input_value(self, int32_t node, int32_t i) noexcept:
+        cdef Graph graph = self.graph
+        return graph.use_recs[graph.node_recs[node].first_input + i].value
+
+    def captures(self, requires_grad):
+        """Pass 2, backward: choose the rules, find what they read."""
+        cdef Graph graph = self.graph
+        cdef int32_t node = graph.node_recs[RETURN].prev
+        cdef int32_t value, i
+        cdef Template template
+        while node != RETURN:
+            template = self.choose(node)
+            self.chosen.append(template)
+            if template is not None:
+                for i in range(template.result_count):
+                    if template.result_slots[i] != NONE:
+                        self.flags[self.input_value(node, i)] |= PRESENT
+            node = graph.node_recs[node].prev
+        value = graph.node_recs[PARAM].first_output
+        for flag in requires_grad:
+            if flag and not self.flags[value] & PRESENT and not static(graph, value):
+                self.flags[value] |= READ            # a zero of its shape is wanted
+            value = graph.value_recs[value].next_output
+        value = graph.node_recs[PARAM].first_output
+        while value != NONE:
+            if self.flags[value] & READ:
+                self.captured.append(value)
+            value = graph.value_recs[value].next_output
+        node = graph.node_recs[RETURN].next
+        while node != RETURN:
+            value = graph.node_recs[node].first_output
+            while value != NONE:
+                if self.flags[value] & READ and graph.node_recs[node].kind != CONSTANT:
+                    self.captured.append(value)
+                    if not self.flags[value] & OUTPUT:
+                        self.temporaries.append(value)
+                value = graph.value_recs[value].next_output
+            node = graph.node_recs[node].next
+
+    cdef Template choose(self, int32_t node):
+        """The rule of a node for the cotangents present, or None; marks what it reads."""
+        cdef Graph graph = self.graph
+        cdef Template template = None
+        cdef int32_t value, i, slot, inputs
+        cdef object wanted, present, before
+        cdef uint8_t flags
+        inputs = graph.node_recs[node].input_count
+        wanted = 0
+        for i in range(inputs):
+            flags = self.flags[self.input_value(node, i)]
+            if flags & USEFUL and self.rule(graph.node_recs[node].kind, i) in (
+                    FORMULA, NOT_IMPLEMENTED):
+                wanted |= 1 << i
+        before = None
+        while True:
+            present = 0
+            value = graph.node_recs[node].first_output
+            while value != NONE:
+                flags = self.flags[value]
+                if flags & READ and flags & ACTIVE and not flags & OUTPUT:
+                    self.flags[value] |= SLOT | PRESENT
+                if self.flags[value] & PRESENT:
+                    present |= 1 << graph.value_recs[value].offset
+                value = graph.value_recs[value].next_output
+            if not wanted or not present or present == before:
+                return template
+            before = present
+            template = self.template(node, wanted, present)
+            for i in range(template.read_count):
+                slot = template.read_slots[i]
+                if slot < inputs:
+                    self.flags[self.input_value(node, slot)] |= READ
+                else:
+                    self.flags[self.output_value(node, slot - inputs)] |= READ
+
+    cdef int32_t output_value(self, int32_t node, int32_t offset) noexcept:
+        cdef int32_t value = self.graph.node_recs[node].first_output
+        while offset > 0:
+            value = self.graph.value_recs[value].next_output
+            offset -= 1
+        return value
+
+    cdef Template template(self, int32_t node, object wanted, object present):
+        cdef Graph graph = self.graph
+        cdef int32_t kind = graph.node_recs[node].kind
+        cdef int32_t i, value
+        cdef list types = []
+        cdef PyObject *own = graph.node_recs[node].attributes
+        cdef dict attributes = None if own == NULL else <dict>own
+        for i in range(graph.node_recs[node].input_count):
+            types.append(type_of(graph, self.input_value(node, i)))
+        value = graph.node_recs[node].first_output
+        while value != NONE:
+            types.append(type_of(graph, value))
+            value = graph.value_recs[value].next_output
+        if attributes is None:
+            key = (kind, wanted, present, tuple(types))
+        else:
+            key = (kind, wanted, present, tuple(types),
+                   tuple([(k, type(v), v) for k, v in attributes.items()]))
+        try:
+            found = self.templates.get(key)
+        except TypeError:
+            found, key = None, None
+        if found is None:
+            i = graph.node_recs[node].input_count
+            try:
+                found = self.specialise(
+                    kind_name(kind), attributes or {}, tuple(types[:i]), tuple(types[i:]),
+                    wanted, present)
+            except NotDifferentiable as error:
+                raise located(error, node_handle(graph, node)) from None
+            if key is not None:
+                if len(self.templates) >= 4096:
+                    self.templates.clear()
+                self.templates[key] = found
+        return <Template>found
+
+    def emit(self, requires_grad):
+        """Pass 3: the reverse nodes, at stage 1."""
+        cdef Graph graph = self.graph
+        cdef int32_t last = graph.node_recs[RETURN].prev     # end of stage 0
+        cdef int32_t outputs = graph.node_recs[RETURN].input_count
+        cdef int32_t node, value, i, total, following, grad
+        cdef Py_ssize_t at = 0
+        cdef Template template
+        cdef dict slot_inputs = {}
+        graph.current_stage = 1
+        for i in range(outputs):
+            value = self.input_value(RETURN, i)
+            if self.flags[value] & ACTIVE:
+                self.input_vjps.append(i)
+                self.seeds.append((value, self.cotangent_input(value)))
+        for i, index in enumerate(self.temporaries):
+            value = <int32_t>index
+            graph.push_input(RETURN, value)
+            if self.flags[value] & SLOT:
+                self.input_vjps.append(outputs + i)
+                slot_inputs[value] = self.cotangent_input(value)
+        for index, seed in self.seeds:
+            self.accumulate(<int32_t>index, <int32_t>seed)
+        node = last
+        while node != RETURN:
+            if slot_inputs:
+                value = graph.node_recs[node].first_output
+                while value != NONE:
+                    if self.flags[value] & SLOT:
+                        grad = <int32_t>slot_inputs[value]
+                        if self.grads[value] != NONE:
+                            grad = self.add_slot(grad, self.grads[value], last)
+                        self.grads[value] = grad
+                    value = graph.value_recs[value].next_output
+            template = <Template>self.chosen[at]
+            at += 1
+            following = graph.node_recs[node].prev
+            if template is not None:
+                self.apply(template, node)
+            node = following
+        value = graph.node_recs[PARAM].first_output
+        for i, flag in enumerate(requires_grad):
+            if flag:
+                self.output_vjps.append(i)
+                total = self.grads[value]
+                if total == NONE:
+                    total = self.zeros(value)
+                graph.push_input(RETURN, total)
+            value = graph.value_recs[value].next_output
+        graph.current_stage = 0
+        return outputs
+
+    cdef int32_t cotangent_input(self, int32_t value) except -1:
+        cdef Graph graph = self.graph
+        cdef int32_t made = graph.new_value(PARAM, 1, type_of(graph, value))
+        name = graph.names.get(value)
+        if name is not None:
+            graph.set_name(made, f"d_{name}")
+        return made
+
+    cdef int apply(self, Template template, int32_t node) except -1:
+        cdef Graph graph = self.graph
+        cdef int32_t inputs = graph.node_recs[node].input_count
+        cdef int32_t outputs = graph.node_recs[node].output_count
+        cdef int32_t i, value
+        if self.slot_room < template.slot_count:
+            free(self.slots)
+            self.slot_room = 0
+            self.slots = <int32_t *>malloc(2 * template.slot_count * sizeof(int32_t))
+            if self.slots == NULL:
+                raise MemoryError("differentiate: out of memory")
+            self.slot_room = 2 * template.slot_count
+        for i in range(inputs):
+            self.slots[i] = self.input_value(node, i)
+        value = graph.node_recs[node].first_output
+        for i in range(outputs):
+            self.slots[inputs + i] = value
+            self.slots[inputs + outputs + i] = self.grads[value]
+            value = graph.value_recs[value].next_output
+        template.instantiate(graph, node, self.slots)
+        for i in range(template.result_count):
+            if template.result_slots[i] != NONE:
+                self.accumulate(self.input_value(node, i), self.slots[template.result_slots[i]])
+        return 0
+
+    cdef int accumulate(self, int32_t value, int32_t contribution) except -1:
+        """Add to the cotangent of a value, at the end of the graph."""
+        cdef int32_t node
+        if self.grads[value] == NONE:
+            self.grads[value] = contribution
+            return 0
+        node = self.sum_node(self.grads[value], contribution, value)
+        self.graph.attach(node, RETURN)
+        self.grads[value] = self.graph.node_recs[node].first_output
+        return 0
+
+    cdef int32_t sum_node(self, int32_t left, int32_t right, int32_t value) except -1:
+        cdef Graph graph = self.graph
+        cdef int32_t node = graph.new_node(ADD, 1)
+        graph.push_input(node, left)
+        graph.push_input(node, right)
+        graph.new_value(node, 1, type_of(graph, value))
+        return node
+
+    cdef int32_t add_slot(self, int32_t slot, int32_t grad, int32_t last) except -1:
+        """The temporary's own cotangent joins right after the sum of the others is complete."""
+        cdef Graph graph = self.graph
+        cdef int32_t producer = graph.value_recs[grad].node
+        cdef int32_t node = self.sum_node(slot, grad, grad)
+        if producer == PARAM:
+            producer = last                      # the beginning of stage 1
+        graph.attach(node, graph.node_recs[producer].next)
+        return graph.node_recs[node].first_output
+
+    cdef int32_t zeros(self, int32_t value) except -1:
+        """A structural zero that df returns: a constant; zeros_like where no shape is known."""
+        cdef Graph graph = self.graph
+        cdef object type = type_of(graph, value)
+        cdef int32_t node
+        if static(graph, value):
+            attributes = {"value": type.dtype.type(0).item(), "dtype": type.dtype,
+                          "shape": type.shape, "is_zero": 1}
+            node = graph.build("constant", (), None, None, None, attributes, None)
+        else:
+            operand = (value_handle(graph, value),)
+            node = graph.build("zeros_like", operand, None, None, None, {}, None)
+        graph.attach(node, RETURN)
+        return graph.node_recs[node].first_output
+
+    def split(self, int32_t outputs):
+        """Return (f, df, captures as (value is input, offset)) from the joint graph."""
+        cdef Graph graph = self.graph
+        cdef dict output_offsets = {}
+        cdef dict input_offsets = {}
+        cdef list where = []
+        cdef int32_t i, value
+        cdef int32_t temporaries = <int32_t>len(self.temporaries)
+        for i in range(outputs + temporaries):
+            output_offsets.setdefault(self.input_value(RETURN, i), i)
+        value = graph.node_recs[PARAM].first_output
+        i = 0
+        while value != NONE and graph.value_recs[value].stage == 0:
+            input_offsets[value] = i
+            i += 1
+            value = graph.value_recs[value].next_output
+        for index in self.captured:
+            if index in output_offsets:
+                where.append((False, output_offsets[index]))
+            else:
+                where.append((True, input_offsets[index]))
+        f = stage_graph(graph, 0, [], 0, outputs + temporaries)
+        df = stage_graph(graph, 1, self.captured, outputs + temporaries,
+                         graph.node_recs[RETURN].input_count)
+        return f, df, where
+
+
+cdef Graph stage_graph(Graph source, int32_t stage, list captured, int32_t first_output,
+                       int32_t end_output):
+    """One stage as a graph at stage 0: captured values, then that stage's inputs."""
+    cdef Graph new = empty_graph()
+    cdef int32_t value, node, i, operand, producer
+    cdef int32_t *value_map = <int32_t *>malloc((source.value_used + 1) * sizeof(int32_t))
+    if value_map == NULL:
+        raise MemoryError("differentiate: out of memory")
+    memset(value_map, 0xFF, (source.value_used + 1) * sizeof(int32_t))
+    try:
+        for index in captured:
+            value_map[<int32_t>index] = new.clone_input(source, <int32_t>index)
+        value = source.node_recs[PARAM].first_output
+        while value != NONE:
+            if source.value_recs[value].stage == stage:
+                value_map[value] = new.clone_input(source, value)
+            value = source.value_recs[value].next_output
+        node = source.node_recs[RETURN].next
+        while node != RETURN:
+            if source.node_recs[node].stage == stage:
+                for i in range(source.node_recs[node].input_count):
+                    operand = source.use_recs[source.node_recs[node].first_input + i].value
+                    producer = source.value_recs[operand].node
+                    # Constants are copied into df, never captured.
+                    if (value_map[operand] == NONE
+                            and source.node_recs[producer].kind == CONSTANT):
+                        new.clone_node(source, producer, value_map)
+                new.clone_node(source, node, value_map)
+            node = source.node_recs[node].next
+        for i in range(first_output, end_output):
+            operand = source.use_recs[source.node_recs[RETURN].first_input + i].value
+            if value_map[operand] == NONE:
+                new.clone_node(source, source.value_recs[operand].node, value_map)
+            new.push_input(RETURN, value_map[operand])
+    finally:
+        free(value_map)
+    return new
+
+
+cdef object type_of(Graph graph, int32_t value):
+    cdef PyObject *type = graph.value_recs[value].type
+    return None if type == NULL else <object>type
+
+
+cdef bint carries_cotangent(Graph graph, int32_t value) except -1:
+    cdef PyObject *type = graph.value_recs[value].type
+    return type == NULL or (<object>type).is_inexact
+
+
+cdef bint static(Graph graph, int32_t value) except -1:
+    cdef PyObject *type = graph.value_recs[value].type
+    return type != NULL and (<object>type).is_static
+
+
+def located(error, node):
+    """The same error with the node and the user's line in its message."""
+    where = "" if node.location is None else f" at {node.location[0]}:{node.location[1]}"
+    first, newline, rest = str(error).partition("\n")
+    made = NotDifferentiable(f"{first}: `{node}`{where}{newline}{rest}")
+    made.op = node.kind
+    made.argument = getattr(error, "argument", None)
+    made.location = node.location
+    return made

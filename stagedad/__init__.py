@@ -1,0 +1,51 @@
+"""Staged automatic differentiation for NumPy code.
+
+A function becomes a graph, `differentiate` splits the graph into an explicit pair of programs
+f and df, and an interpreter runs them on NumPy's own inner loops.
+
+>>> import numpy as np
+>>> import stagedad as sd
+>>> sd.grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
+array([2., 4.])
+"""
+
+from stagedad import errors, ops
+from stagedad.front import grad, jit, trace, value_and_grad, vjp
+from stagedad.ir import Graph, Node, Use, Value, parse_graph
+from stagedad.run import Pair, Program, compile
+from stagedad.transform import (
+    Capture,
+    Gradient,
+    cse,
+    dce,
+    differentiate,
+    is_differentiable,
+)
+from stagedad.types import TensorType
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Capture",
+    "Gradient",
+    "Graph",
+    "Node",
+    "Pair",
+    "Program",
+    "TensorType",
+    "Use",
+    "Value",
+    "compile",
+    "cse",
+    "dce",
+    "differentiate",
+    "errors",
+    "grad",
+    "is_differentiable",
+    "jit",
+    "ops",
+    "parse_graph",
+    "trace",
+    "value_and_grad",
+    "vjp",
+]

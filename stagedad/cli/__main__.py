@@ -1,0 +1,5 @@
+"""`python -m stagedad.cli` is `stagedad`."""
+
+from stagedad.cli import main
+
+main()

@@ -1,0 +1,18 @@
+"""Tracing of NumPy code, and the transforms of functions."""
+
+from stagedad.front.tracer import Tracer
+from stagedad.front.transforms import grad, jit, trace, value_and_grad
+from stagedad.front.tree import flatten, tree_map, unflatten
+from stagedad.front.vjp import vjp
+
+__all__ = [
+    "Tracer",
+    "flatten",
+    "grad",
+    "jit",
+    "trace",
+    "tree_map",
+    "unflatten",
+    "value_and_grad",
+    "vjp",
+]

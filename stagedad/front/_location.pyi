@@ -1,0 +1,3 @@
+from collections.abc import Callable
+
+def find(is_inside: dict[str, bool], decide: Callable[[str], bool]) -> tuple[str, int]: ...

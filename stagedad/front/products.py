@@ -1,0 +1,250 @@
+"""Products of arrays: matmul, dot, tensordot, einsum, norm, ... on traced values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from stagedad.errors import ShapeError, TraceError
+from stagedad.front.elementwise import (
+    apply,
+    astype,
+    common_dtype,
+    ndim_of,
+    operand,
+    shape_of,
+    size_of,
+    values,
+)
+from stagedad.front.location import place
+from stagedad.front.reducing import magnitude_squared, reduction, refuse
+from stagedad.front.shaping import axes_of, moveaxis, reshape, transpose
+from stagedad.front.tracing import Traced, owner
+
+
+def matmul(left: Any, right: Any, out: Any = None) -> Traced:
+    """Record `np.matmul`."""
+    refuse("matmul", out=out)
+    operands = [operand(left, "matmul"), operand(right, "matmul")]
+    for position, each in enumerate(operands):
+        if ndim_of(each) == 0:
+            raise ValueError(f"matmul: operand {position} is a scalar\nhint: use *")
+    trace = owner(operands)
+    return trace.emit("matmul", values(trace, operands))
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Traced:
+    """Record `np.dot`: over the last axis of `a` and the last but one of `b`."""
+    refuse("dot", out=out)
+    left, right = operand(a, "dot"), operand(b, "dot")
+    if ndim_of(left) == 0 or ndim_of(right) == 0:
+        return apply("mul", left, right)
+    if ndim_of(left) <= 2 and ndim_of(right) <= 2:
+        return matmul(left, right)
+    return tensordot(left, right, ([-1], [max(ndim_of(right) - 2, 0)]))
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Traced:
+    """Record `np.tensordot`."""
+    left, right = operand(a, "tensordot"), operand(b, "tensordot")
+    if ndim_of(axes) == 0:
+        over_left = tuple(range(ndim_of(left) - axes, ndim_of(left)))
+        over_right = tuple(range(axes))
+    else:
+        over_left = axes_of(axes[0], ndim_of(left), "tensordot")
+        over_right = axes_of(axes[1], ndim_of(right), "tensordot")
+    summed = [shape_of(left)[axis] for axis in over_left]
+    if summed != [shape_of(right)[axis] for axis in over_right]:
+        raise ShapeError(
+            "tensordot", "axes of different lengths", shape_of(left), shape_of(right)
+        )
+    rows, columns = _free(left, over_left), _free(right, over_right)
+    inner = int(np.prod(summed, dtype=int))
+    left = _matrix(left, over_left, back=True, shape=(-1, inner), free=rows)
+    right = _matrix(right, over_right, back=False, shape=(inner, -1), free=columns)
+    return reshape(matmul(left, right), rows + columns)
+
+
+def inner(a: Any, b: Any) -> Traced:
+    """Record `np.inner`: over the last axes."""
+    left, right = operand(a, "inner"), operand(b, "inner")
+    if ndim_of(left) == 0 or ndim_of(right) == 0:
+        return apply("mul", left, right)
+    return tensordot(left, right, ([-1], [-1]))
+
+
+def outer(a: Any, b: Any, out: Any = None) -> Traced:
+    """Record `np.outer` of the flattened operands."""
+    refuse("outer", out=out)
+    left, right = operand(a, "outer"), operand(b, "outer")
+    column = reshaped(left, (size_of(left), 1))
+    return apply("mul", column, reshaped(right, (1, size_of(right))))
+
+
+def vdot(a: Any, b: Any) -> Traced:
+    """Record `np.vdot`: of the flattened operands, the first conjugated."""
+    left, right = operand(a, "vdot"), operand(b, "vdot")
+    if common_dtype((left, right)).kind == "c":
+        left = apply("conj", left) if isinstance(left, Traced) else np.conj(left)
+    return matmul(reshaped(left, (size_of(left),)), reshaped(right, (size_of(right),)))
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Traced:
+    """Record `np.linalg.norm`: of vectors by 1, 2 or infinity, of all elements by None."""
+    source = operand(x, "norm")
+    is_vector = (
+        source.ndim == 1 if axis is None else len(axes_of(axis, source.ndim, "norm")) == 1
+    )
+    if ord is not None and not is_vector and not (ord == "fro" and source.ndim == 2):
+        raise TraceError(
+            f"norm: ord={ord!r} of a matrix is not supported on traced values: {place()}",
+            hint="the Frobenius norm is",
+        )
+    if is_vector and ord == 1:
+        return reduction("sum", apply("abs", source), axis, keepdims)
+    if is_vector and ord == np.inf:
+        return reduction("max", apply("abs", source), axis, keepdims)
+    if ord not in (None, 2, "fro"):
+        raise TraceError(f"norm: ord={ord!r} is not supported on traced values: {place()}")
+    squares = magnitude_squared(astype(source, common_dtype((source, 0.0))))
+    return apply("sqrt", reduction("sum", squares, axis, keepdims))
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Traced:
+    """Record `np.trace` of the main diagonal."""
+    refuse("trace", out=out)
+    if offset:
+        raise TraceError(f"trace: `offset=` is not supported on traced values: {place()}")
+    source = operand(a, "trace")
+    source = moveaxis(source, (axis1, axis2), (-2, -1))
+    length = min(source.shape[-2:])
+    square = source[..., :length, :length]  # type: ignore[index]
+    diagonal = reduction("sum", _diagonal(square), -1, False)
+    return diagonal if dtype is None else astype(diagonal, dtype)
+
+
+def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: Any) -> Traced:
+    """Record `np.einsum` of a text with letters, repeated ones included."""
+    del optimize
+    refuse("einsum", **kwargs)
+    if not isinstance(subscripts, str) or "..." in subscripts:
+        raise TraceError(
+            f"einsum: only subscripts of letters are supported on traced values: {place()}",
+            hint="write out every axis: 'ij,jk->ik'",
+        )
+    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    labels = inputs.split(",")
+    if len(labels) != len(operands):
+        raise ValueError(f"einsum: {len(labels)} subscripts for {len(operands)} operands")
+    if not arrow:
+        counts = Counter(inputs.replace(",", ""))
+        result = "".join(sorted(label for label, count in counts.items() if count == 1))
+    terms = []
+    for text, given in zip(labels, operands, strict=True):
+        array = operand(given, "einsum")
+        if len(text) != ndim_of(array):
+            raise ShapeError("einsum", f"`{text}` does not fit", shape_of(array))
+        terms.append(_without_repeats(array, text))
+    _check_lengths(terms)
+    array, text = terms[0]
+    for position, (other, other_text) in enumerate(terms[1:], 2):
+        needed = set(result).union(*[later for _, later in terms[position:]])
+        array, text = _contract(array, text, other, other_text, needed)
+    gone = tuple([i for i, label in enumerate(text) if label not in result])
+    if gone:
+        array = reduction("sum", array, gone, False)
+        text = "".join([label for label in text if label in result])
+    return transpose(array, [text.index(label) for label in result])
+
+
+def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a traced or plain operand in another shape."""
+    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
+
+
+def _contract(
+    left: Any, left_text: str, right: Any, right_text: str, needed: set[str]
+) -> tuple[Any, str]:
+    """Multiply two operands, summing over the labels that both have and nobody needs."""
+    both = [label for label in left_text if label in right_text]
+    batch = [label for label in both if label in needed]
+    summed = [label for label in both if label not in needed]
+    rows = [label for label in left_text if label not in both]
+    columns = [label for label in right_text if label not in both]
+    sizes = dict(zip(left_text + right_text, shape_of(left) + shape_of(right), strict=True))
+
+    def arranged(value: Any, text: str, *groups: Sequence[str]) -> Any:
+        order = [text.index(label) for group in groups for label in group]
+        shape = [sizes[label] for label in groups[0]]
+        shape += [prod(sizes[label] for label in group) for group in groups[1:]]
+        moved = (
+            transpose(value, order) if isinstance(value, Traced) else np.transpose(value, order)
+        )
+        return reshaped(moved, tuple(shape))
+
+    left = arranged(left, left_text, batch, rows, summed)
+    right = arranged(right, right_text, batch, summed, columns)
+    # A product of plain operands stays plain.
+    is_traced = isinstance(left, Traced) or isinstance(right, Traced)
+    product = matmul(left, right) if is_traced else np.matmul(left, right)
+    text = "".join([*batch, *rows, *columns])
+    return reshaped(product, tuple([sizes[label] for label in text])), text
+
+
+def _check_lengths(terms: Sequence[tuple[Any, str]]) -> None:
+    lengths: dict[str, int] = {}
+    for array, text in terms:
+        for label, length in zip(text, shape_of(array), strict=True):
+            if lengths.setdefault(label, length) != length:
+                raise ShapeError(
+                    "einsum",
+                    f"`{label}` has two lengths",
+                    *[shape_of(each) for each, _ in terms],
+                )
+
+
+def _without_repeats(array: Any, text: str) -> tuple[Any, str]:
+    """Return `array` with the diagonal taken of axes that have the same label."""
+    while len(set(text)) < len(text):
+        label = next(each for each in text if text.count(each) > 1)
+        first = text.index(label)
+        second = text.index(label, first + 1)
+        if shape_of(array)[first] != shape_of(array)[second]:
+            raise ShapeError("einsum", f"`{label}` has two lengths", shape_of(array))
+        if isinstance(array, Traced):
+            array = _diagonal(moveaxis(array, (first, second), (-2, -1)))
+        else:
+            array = np.diagonal(array, axis1=first, axis2=second)
+        text = text[:first] + text[first + 1 : second] + text[second + 1 :] + label
+    return array, text
+
+
+def _diagonal(square: Traced) -> Traced:
+    """Return the diagonal of the last two axes, of equal length, as the last axis."""
+    length = square.shape[-1]
+    flat = reshape(square, (*square.shape[:-2], length * length))
+    return flat[..., :: length + 1]  # type: ignore[index, no-any-return]
+
+
+def _free(value: Any, over: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([dim for axis, dim in enumerate(shape_of(value)) if axis not in over])
+
+
+def _matrix(
+    value: Any, over: tuple[int, ...], *, back: bool, shape: tuple[int, int],
+    free: tuple[int, ...],
+) -> Any:  # fmt: skip
+    """Return `value` as a matrix with the axes `over` last (`back`) or first."""
+    ndim, count = ndim_of(value), len(over)
+    target = range(ndim - count, ndim) if back else range(count)
+    size = int(np.prod(free, dtype=int))
+    known = (size, shape[1]) if back else (shape[0], size)
+    if isinstance(value, Traced):
+        return reshape(moveaxis(value, over, tuple(target)), known)
+    return np.reshape(np.moveaxis(value, over, tuple(target)), known)

@@ -1,0 +1,253 @@
+"""NumPy's protocols: which function records which operations, and what is refused.
+
+`FUNCTIONS` has every NumPy function that takes traced values; one that is not
+there raises TraceError at the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from stagedad.errors import TraceError
+from stagedad.front import indexing, joining, products, reducing, shaping
+from stagedad.front.elementwise import (
+    UFUNCS,
+    apply,
+    astype,
+    has_traced,
+    ndim_of,
+    operand,
+    shape_of,
+    size_of,
+)
+from stagedad.front.location import place
+from stagedad.front.tracing import Traced
+from stagedad.types import canonical_dtype
+
+_ADVICE: Final = {
+    "argmax": "np.max and np.where need no index",
+    "argmin": "np.min and np.where need no index",
+    "copyto": "np.where gives a new array",
+    "put": "np.where gives a new array",
+    "place": "np.where gives a new array",
+    "putmask": "np.where gives a new array",
+    "fill_diagonal": "np.where(np.eye(n, dtype=bool), value, x) gives a new array",
+    "nonzero": "np.where(condition, x, y) needs no indices",
+    "allclose": "assert it outside of the traced function",
+    "array_equal": "assert it outside of the traced function",
+    "select": "np.where, once a condition",
+    "piecewise": "np.where, once a condition",
+    "floor_divide": "np.floor(x / y)",
+    "invert": "np.logical_not",
+    "bitwise_and": "np.logical_and",
+    "bitwise_or": "np.logical_or",
+}
+_OUTSIDE: Final = (
+    "compute it outside of the traced function, or of operations that `sd.ops` lists"
+)
+
+
+def refusal(name: str, operands: Any, hint: str | None = None) -> TraceError:
+    """Return the error for a function that cannot carry traced values."""
+    types = ", ".join(str(each.type) for each in _traced_in(operands))
+    return TraceError(
+        f"{name}: not supported on traced values: {types} ({place()})",
+        op=name,
+        hint=hint or _ADVICE.get(name.rpartition(".")[2], _OUTSIDE),
+    )
+
+
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
+    """Record a ufunc's call or reduction."""
+    name = _name(ufunc)
+    reducing.refuse(name, out=kwargs.pop("out", None), where=kwargs.pop("where", None))
+    if method == "__call__":
+        recorder = UFUNCS.get(ufunc)
+        if recorder is None:
+            raise refusal(name, inputs)
+        dtype = kwargs.pop("dtype", None)
+        _refuse_keywords(name, kwargs, {"order": "K", "subok": True, "casting": "same_kind"})
+        if dtype is not None:
+            inputs = [astype(operand(each, name), dtype) for each in inputs]
+        return recorder(*inputs)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        return REDUCTIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
+    if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
+        left, right = (operand(each, name) for each in inputs)
+        column = shape_of(left) + (1,) * ndim_of(right)
+        return UFUNCS[ufunc](products.reshaped(left, column), right)
+    raise refusal(f"{name}.{method}", inputs)
+
+
+def array_function(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Record a NumPy function that is no ufunc."""
+    recorder = FUNCTIONS.get(function)
+    if recorder is None:
+        raise refusal(_name(function), [args, kwargs])
+    try:
+        return recorder(*args, **kwargs)
+    except TypeError as error:
+        # An argument of NumPy's that the recorder has not: say so instead of naming it.
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise refusal(_name(function), [args, kwargs], str(error)) from error
+        raise
+
+
+def _refuse_keywords(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        if key not in defaults or value != defaults[key]:
+            raise TraceError(
+                f"{name}: `{key}=` is not supported on traced values: {place()}", op=name
+            )
+
+
+def _name(function: Any) -> str:
+    module = getattr(function, "__module__", None) or "numpy"
+    short = getattr(function, "__name__", repr(function))
+    if isinstance(function, np.ufunc):
+        # NumPy's and SciPy's ufuncs do not say which module they are of.
+        return f"np.{short}" if getattr(np, short, None) is function else short
+    return f"{module.replace('numpy', 'np', 1)}.{short}"
+
+
+def _traced_in(value: Any) -> list[Traced]:
+    if isinstance(value, Traced):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [found for item in value for found in _traced_in(item)]
+    return []
+
+
+def _copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    del order, subok
+    return joining.array(a)
+
+
+def _identity_check(kinds: str, *, negate: bool = False) -> Callable[[Any], bool]:
+    return lambda x: (x.dtype.kind in kinds) is not negate
+
+
+def _result_type(*arrays_and_dtypes: Any) -> Any:
+    return np.result_type(*[x.dtype if isinstance(x, Traced) else x for x in arrays_and_dtypes])
+
+
+def _size(a: Any, axis: Any = None) -> int:
+    return size_of(a) if axis is None else shape_of(a)[axis]
+
+
+def _real(val: Any) -> Any:
+    return apply("real", val) if val.dtype.kind == "c" else val
+
+
+def _imag(val: Any) -> Any:
+    return apply("imag", val) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)
+
+
+def _round_trip_dtype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    del copy, device
+    return astype(x, canonical_dtype(dtype))
+
+
+REDUCTIONS: Final[dict[Any, Callable[..., Any]]] = {
+    np.add: reducing.sum_,
+    np.maximum: reducing.max_,
+    np.minimum: reducing.min_,
+}
+
+FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
+    np.sum: reducing.sum_,
+    np.mean: reducing.mean,
+    np.max: reducing.max_,
+    np.min: reducing.min_,
+    np.amax: reducing.max_,
+    np.amin: reducing.min_,
+    np.var: reducing.var,
+    np.std: reducing.std,
+    np.dot: products.dot,
+    np.inner: products.inner,
+    np.outer: products.outer,
+    np.vdot: products.vdot,
+    np.tensordot: products.tensordot,
+    np.einsum: products.einsum,
+    np.trace: products.trace,
+    np.linalg.norm: products.norm,
+    np.reshape: shaping.reshape,
+    np.ravel: shaping.ravel,
+    np.transpose: shaping.transpose,
+    np.swapaxes: shaping.swapaxes,
+    np.moveaxis: shaping.moveaxis,
+    np.expand_dims: shaping.expand_dims,
+    np.squeeze: shaping.squeeze,
+    np.broadcast_to: shaping.broadcast_to,
+    np.broadcast_arrays: shaping.broadcast_arrays,
+    np.atleast_1d: shaping.at_least(1, "atleast_1d"),
+    np.atleast_2d: shaping.at_least(2, "atleast_2d"),
+    np.flip: shaping.flip,
+    np.concatenate: joining.concatenate,
+    np.stack: joining.stack,
+    np.vstack: joining.vstack,
+    np.hstack: joining.hstack,
+    np.column_stack: joining.column_stack,
+    np.append: joining.append,
+    np.split: joining.split,
+    np.where: joining.where,
+    np.clip: joining.clip,
+    np.copy: _copy,
+    np.full_like: joining.full_like,
+    np.zeros_like: joining.filled_like(0),
+    np.ones_like: joining.filled_like(1),
+    np.empty_like: joining.filled_like(0),
+    np.take: indexing.take,
+    np.diff: indexing.diff,
+    np.repeat: indexing.repeat,
+    np.shape: shape_of,
+    np.ndim: ndim_of,
+    np.size: _size,
+    np.real: _real,
+    np.imag: _imag,
+    np.result_type: _result_type,
+    np.iscomplexobj: _identity_check("c"),
+    np.isrealobj: _identity_check("c", negate=True),
+}
+if hasattr(np, "astype"):
+    FUNCTIONS[np.astype] = _round_trip_dtype
+
+UNDISPATCHED: Final[dict[Any, Callable[..., Any]]] = {
+    np.array: joining.array,
+    np.asarray: joining.asarray,
+    np.asanyarray: joining.asarray,
+    np.ascontiguousarray: joining.asarray,
+    np.full: joining.full,
+    np.matmul: products.matmul,
+}
+"""Functions in which NumPy calls no protocol, or not for every argument: for stagedad.numpy."""
+
+
+def record(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Record `function`, NumPy's own, with traced values anywhere in its arguments."""
+    recorder = UNDISPATCHED.get(function)
+    if recorder is not None:
+        return recorder(*args, **kwargs)
+    if isinstance(function, np.ufunc):
+        return array_ufunc(function, "__call__", args, dict(kwargs))
+    return array_function(function, args, kwargs)
+
+
+def is_recordable(function: Any) -> bool:
+    """Whether traced values may be passed to NumPy's `function`."""
+    if isinstance(function, np.ufunc):
+        return function in UFUNCS
+    try:
+        return function in FUNCTIONS or function in UNDISPATCHED
+    except TypeError:
+        return False
+
+
+__all__ = ["FUNCTIONS", "array_function", "array_ufunc", "has_traced", "record", "refusal"]

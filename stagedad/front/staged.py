@@ -1,0 +1,216 @@
+"""Staged: a transformed function, with a program for each signature it was called with."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from itertools import count
+from threading import Lock
+from types import MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagedad.front._call import Caller, Shortcut
+from stagedad.front._reach import Reach
+from stagedad.front.capture import Captured, capture
+from stagedad.front.lowering import Lowered
+from stagedad.front.signature import Signature, signature
+from stagedad.front.tracing import Traced, current_trace, known_type, owner
+from stagedad.front.tree import Tree, unflatten
+from stagedad.run import Program
+from stagedad.run import compile as compile_program
+
+
+class CacheInfo(NamedTuple):
+    """How the programs of a transformed function were used, as `functools.lru_cache` has it."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class Entry:
+    """One signature's graph and, once it has run by itself, its program."""
+
+    def __init__(self, captured: Captured, lowered: Lowered) -> None:
+        self.graph = lowered.graph
+        self.outer: list[Traced] = captured.outer
+        self.reach: Reach = captured.reach
+        self.lowered = lowered
+        self._program: Program | None = None
+
+    @property
+    def program(self) -> Program:
+        """The compiled graph.  Two threads may both compile it; either result serves."""
+        if self._program is None:
+            self._program = compile_program(self.graph)
+        return self._program
+
+
+class Staged(Caller):
+    """A function under a transform.  See `jit`, `grad` and `value_and_grad`.
+
+    Calls may come from many threads.  It pickles where the function does, and
+    binds to instances as a function does.
+    """
+
+    __qualname__: str
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        lower: Callable[[Captured, Signature], Lowered],
+        rebuild: tuple[Any, ...],
+        max_signatures: int,
+    ) -> None:
+        functools.update_wrapper(self, function, updated=())
+        if getattr(self, "__name__", None) is None:
+            self.__name__ = type(function).__name__
+        self._function = function
+        self._lower = lower
+        self._rebuild = rebuild
+        self._max_signatures = max_signatures
+        self._entries: OrderedDict[Signature, Entry] = OrderedDict()
+        self._misses = 0
+        self._lock = Lock()
+
+    def _positional(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the call as the transform needs it; a hook."""
+        return args, kwargs
+
+    def _check(self, key: Signature) -> None:
+        """Raise if the transform does not take such arguments, before tracing; a hook."""
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with any arguments: find or make the entry of their signature, and run it."""
+        args, kwargs = self._positional(args, kwargs)
+        key, leaves = signature(args, kwargs)
+        entry = self._known(key)
+        if entry is None:
+            self._check(key)
+            captured = capture(self._function, key, leaves)
+            entry = Entry(captured, self._lower(captured, key))
+            self._misses += 1
+            if not entry.outer:
+                self._remember(key, entry)
+        numeric = [
+            value
+            for value, leaf in zip(leaves, key.leaves, strict=True)
+            if leaf.type is not None
+        ]
+        operands = [*numeric, *entry.outer]
+        if any(isinstance(operand, Traced) for operand in operands):
+            return _inlined(entry, operands)
+        outputs = entry.program(
+            *[
+                value if leaf.kind == "array" else np.asarray(value, dtype=leaf.type.dtype)
+                for value, leaf in zip(leaves, key.leaves, strict=True)
+                if leaf.type is not None
+            ]
+        )
+        if not kwargs and current_trace() is None:
+            self._shortcut = _shortcut(key, entry)
+        return _result(entry.lowered, outputs)
+
+    def _known(self, key: Signature) -> Entry | None:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            if not entry.reach.unchanged():
+                del self._entries[key]
+                return None
+            self._entries.move_to_end(key)
+            self._hits += 1
+            return entry
+
+    def _remember(self, key: Signature, entry: Entry) -> None:
+        with self._lock:
+            self._entries[key] = entry
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._max_signatures:
+                self._entries.popitem(last=False)
+
+    def cache_info(self) -> CacheInfo:
+        """Return hits, misses (calls that traced), and the bound and number of signatures."""
+        return CacheInfo(self._hits, self._misses, self._max_signatures, len(self._entries))
+
+    def cache_clear(self) -> None:
+        """Forget every signature."""
+        with self._lock:
+            self._entries.clear()
+            self._shortcut = None
+            self._hits = self._misses = 0
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        # As a decorator it took the function's place, and is found by that name.
+        found: Any = None
+        try:
+            found = importlib.import_module(self.__module__)
+            for part in self.__qualname__.split("."):
+                found = getattr(found, part)
+        except (AttributeError, ImportError):
+            found = None
+        return self.__qualname__ if found is self else self._rebuild
+
+    def __repr__(self) -> str:
+        return f"<{self._rebuild[1][0].__name__} of {self._function!r}>"
+
+
+def _inlined(entry: Entry, operands: list[Any]) -> Any:
+    """Record the entry's graph in the trace that its operands belong to."""
+    trace = owner(operands)
+    outputs = trace.inline(
+        entry.graph, operands, [known_type(v).dtype for v in entry.graph.inputs]
+    )
+    return _structured(entry.lowered, outputs)
+
+
+def _result(lowered: Lowered, outputs: tuple[np.ndarray[Any, Any], ...]) -> Any:
+    arrays = [
+        array[()] if scalar else array
+        for array, scalar in zip(outputs, lowered.is_scalar, strict=True)
+    ]
+    return _structured(lowered, arrays)
+
+
+def _structured(lowered: Lowered, arrays: list[Any]) -> Any:
+    following = iter(arrays)
+    leaves = [next(following) if o.type is not None else o.static for o in lowered.outputs]
+    return unflatten(lowered.tree, leaves)
+
+
+def _shortcut(key: Signature, entry: Entry) -> Shortcut | None:
+    """Return the shortcut for a signature of plain containers, None for another."""
+    lowered = entry.lowered
+    children = key.tree.children[0].children
+    numbers = count()
+    arguments = [_numbered(child, numbers) for child in children]
+    # A static value in the result has no number; such results are put together in Python.
+    result = _numbered(lowered.tree, count())
+    is_static = any(output.type is None for output in lowered.outputs)
+    if is_static or None in arguments or result is None:
+        return None
+    leaves = [
+        (leaf.type, leaf.static if leaf.type is None else leaf.kind) for leaf in key.leaves
+    ]
+    return Shortcut(leaves, arguments, entry.program, result, lowered.is_scalar, entry.reach)
+
+
+def _numbered(tree: Tree, numbers: Iterator[int]) -> Any:
+    """Return `tree` as numbers and (container, keys, structures); None for other containers."""
+    if tree.kind is None:
+        return next(numbers)
+    if tree.kind not in (tuple, list, dict, type(None)):
+        return None
+    children = tuple([_numbered(child, numbers) for child in tree.children])
+    return None if None in children else (tree.kind, tree.keys, children)

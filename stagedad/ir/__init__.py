@@ -1,0 +1,20 @@
+"""The IR: graphs of nodes and values, their text form and their invariants."""
+
+from stagedad.ir._graph import Graph
+from stagedad.ir._handles import Attributes, Node, Use, Value, live_handle_count
+from stagedad.ir._slabs import live_graph_count
+from stagedad.ir.text import parse_graph, print_graph
+from stagedad.ir.verify import verify
+
+__all__ = [
+    "Attributes",
+    "Graph",
+    "Node",
+    "Use",
+    "Value",
+    "live_graph_count",
+    "live_handle_count",
+    "parse_graph",
+    "print_graph",
+    "verify",
+]

@@ -1,0 +1,4 @@
+import re
+
+KIND: re.Pattern[str]
+PLAIN: frozenset[type]

@@ -1,0 +1,3 @@
+from stagedad.ir._slabs import Slabs
+
+def move_legally(graph: Slabs, node: int, point: int, after: bool) -> bool: ...

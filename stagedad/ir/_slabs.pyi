@@ -1,0 +1,7 @@
+import re
+
+NAME: re.Pattern[str]
+
+class Slabs: ...
+
+def live_graph_count() -> int: ...

@@ -1,0 +1,186 @@
+"""Macros: names that formulas use for several ops, or for sums over metadata.
+
+A macro expands into ops of the table, so that every order of derivative exists;
+it gets a `Builder`, which knows structural zeros, and calls nothing else.  `uses`
+names the kinds it may emit: the loader computes the derivative order from them.
+Shapes arrive as tuples, or as a `ShapeOf` where they are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stagedad.ops.builder import Builder
+
+MASK = ("astype", "where", "constant_like", "constant")
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A function of a builder (unless it only looks at metadata) and its arguments."""
+
+    function: Callable[..., Any]
+    uses: tuple[str, ...]
+    implicit: int
+    """How many arguments come before those of the formula: the builder, or nothing."""
+
+
+MACROS: dict[str, Macro] = {}
+
+
+def macro(*uses: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function of (builder, ...) as a macro that may emit `uses`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        MACROS[function.__name__] = Macro(function, uses, 1)
+        return function
+
+    return register
+
+
+def metadata(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function of metadata alone as a macro."""
+    MACROS[function.__name__] = Macro(function, (), 0)
+    return function
+
+
+@metadata
+def inverse_axes(axes: Any) -> tuple[int, ...] | None:
+    """Return the permutation that undoes `axes`."""
+    if axes is None:
+        return None
+    numbers = [axis % len(axes) for axis in axes]
+    return tuple(sorted(range(len(numbers)), key=numbers.__getitem__))
+
+
+@macro("expand_dims", "broadcast_to", "broadcast_like")
+def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> Any:
+    """Spread a reduced `g` over the axes that were reduced.
+
+    Shapes: g [kept] -> shape
+    """
+    return b.broadcast_to(_expand(b, g, axis, keepdims), shape)
+
+
+@macro("constant_like", "broadcast_like", "sum")
+def reduced_count(b: Builder, shape: Any, g: Any, axis: Any, keepdims: Any) -> Any:
+    """Return how many elements a reduction takes: a number, or an operand shaped like `g`."""
+    dims = b.dims(shape)
+    if dims is not None:
+        axes = range(len(dims)) if axis is None else axis if _is_list(axis) else (axis,)
+        counts = [dims[number] for number in axes]
+        if None not in counts:
+            return prod(counts)
+    one = b.call("constant_like", (g,), {"value": 1})
+    ones = b.broadcast_to(one, shape)
+    return b.call("sum", (ones,), {"axis": axis, "keepdims": keepdims})
+
+
+@macro("expand_dims", "equal", "sum", "div", *MASK)
+def ties(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
+    """Return the share of each element in the extremum `result`; shares sum to 1.
+
+    Shapes: self [all], result [kept] -> [all]
+    """
+    mask = b.mask(b.call("equal", (self, _expand(b, result, axis, keepdims))), self)
+    count = b.call("sum", (mask,), {"axis": axis, "keepdims": True})
+    return b.call("div", (mask, count))
+
+
+@macro("mul", "astype", "constant")
+def imag_cotangent(b: Builder, g: Any, dtype: Any) -> Any:
+    """Return the cotangent of z, given that of imag(z): i g, or nothing for real z."""
+    if dtype is None or dtype.kind != "c":
+        return b.zero
+    return b.call("mul", (b.astype(g, dtype), 1j))
+
+
+@macro("slice")
+def split(b: Builder, g: Any, shapes: Any, axis: Any) -> Any:
+    """Return the parts of `g` that the operands of a concatenation have in it.
+
+    Shapes: g [.., sum of dims at axis, ..] -> one of each of `shapes`
+    """
+    start = 0
+    parts = []
+    for number, shape in enumerate(shapes):
+        dims = b.static(shape, "concatenate")
+        at = axis % len(dims)
+        stop = start + dims[at]
+        parts.append(b.zero)
+        if b.wanted is None or b.wanted[number]:
+            first, last = [0] * len(dims), list(dims)
+            first[at], last[at] = start, stop
+            slices = {"start": tuple(first), "stop": tuple(last), "step": (1,) * len(dims)}
+            parts[-1] = b.call("slice", (g,), slices)
+        start = stop
+    return tuple(parts)
+
+
+MATMUL = (
+    "matmul", "mul", "conj", "transpose", "expand_dims", "squeeze", "sum_to", "sum_to_like",
+)  # fmt: skip
+
+
+@macro(*MATMUL)
+def matmul_left(b: Builder, g: Any, other: Any, shape: Any) -> Any:
+    """Return the cotangent of the left operand of a matmul, of shape `shape`.
+
+    Shapes: g [.., m, n], other [.., k, n] conjugated -> [.., m, k]; m or n absent
+            where an operand was 1-d
+    """
+    ndim, other_ndim = b.ndim(shape, "matmul"), b.ndim(b.shape(other), "matmul")
+    other = b.conj(other)
+    if other_ndim == 1:
+        product = b.call("mul", (g if ndim == 1 else _insert(b, g, -1), other))
+    elif ndim == 1:
+        product = b.call("matmul", (other, _insert(b, g, -1)))
+        product = b.call("squeeze", (product,), {"axis": -1})
+    else:
+        product = b.call("matmul", (g, _swap(b, other, other_ndim)))
+    return b.sum_to(product, shape)
+
+
+@macro(*MATMUL)
+def matmul_right(b: Builder, g: Any, self: Any, shape: Any) -> Any:
+    """Return the cotangent of the right operand of a matmul, of shape `shape`.
+
+    Shapes: g [.., m, n], self [.., m, k] conjugated -> [.., k, n]; m or n absent
+            where an operand was 1-d
+    """
+    ndim, self_ndim = b.ndim(shape, "matmul"), b.ndim(b.shape(self), "matmul")
+    self = b.conj(self)
+    if self_ndim == 1 and ndim == 1:
+        product = b.call("mul", (g, self))
+    elif self_ndim == 1:
+        product = b.call("mul", (_insert(b, g, -2), _insert(b, self, -1)))
+    elif ndim == 1:
+        product = b.call("matmul", (_swap(b, self, self_ndim), _insert(b, g, -1)))
+        product = b.call("squeeze", (product,), {"axis": -1})
+    else:
+        product = b.call("matmul", (_swap(b, self, self_ndim), g))
+    return b.sum_to(product, shape)
+
+
+def _expand(b: Builder, reduced: Any, axis: Any, keepdims: Any) -> Any:
+    """Put dims of 1 in the place of the reduced axes, where broadcasting would not."""
+    if keepdims or axis is None or axis == ():
+        return reduced
+    return b.call("expand_dims", (reduced,), {"axis": axis})
+
+
+def _insert(b: Builder, operand: Any, axis: int) -> Any:
+    return b.call("expand_dims", (operand,), {"axis": axis})
+
+
+def _swap(b: Builder, operand: Any, ndim: int) -> Any:
+    axes = (*range(ndim - 2), ndim - 1, ndim - 2)
+    return b.call("transpose", (operand,), {"axes": None if ndim == 2 else axes})
+
+
+def _is_list(axis: Any) -> bool:
+    return isinstance(axis, tuple | list)

@@ -1,0 +1,109 @@
+"""The table of ops, made from the generated module; lookup, checks, the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stagedad.errors import suggestion
+from stagedad.ops import reference, type_rules
+from stagedad.ops.op import REQUIRED, Argument, Formula, Op
+from stagedad.types import TensorType
+
+try:
+    from stagedad.ops._gen_table import TABLE
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "stagedad.ops: the generated table is missing\n"
+        "hint: build it from the declarations: python stagedad/ops/build.py"
+    ) from error
+
+
+def make_op(entry: Mapping[str, Any]) -> Op:
+    """Return the op of a checked entry, as the loader gives it."""
+    fields = dict(entry)
+    fields["arguments"] = tuple(Argument(*argument) for argument in entry["arguments"])
+    fields["attributes"] = {
+        name: default[0] if default else REQUIRED for name, default in entry["attributes"]
+    }
+    for key in ("partials", "vjps"):
+        fields[key] = {name: _formula(parts) for name, parts in entry[key].items()}
+    if isinstance(entry["jvp"], tuple):
+        fields["jvp"] = _formula(entry["jvp"])
+    fields["traits"] = frozenset(entry["traits"])
+    found = getattr(np, entry["numpy"]) if entry["numpy"] else None
+    fields["ufunc"] = found if isinstance(found, np.ufunc) else None
+    return Op(**fields)
+
+
+def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formula:
+    text, tree, reads, uses = parts
+    return Formula(text, tree, frozenset(reads), frozenset(uses))
+
+
+OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
+"""Every op by its kind."""
+
+_KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
+
+
+def resolve(kind: str) -> str:
+    """Return the kind that `kind` is an alias of; any other text as it is."""
+    return _KIND.get(kind, kind)
+
+
+def complete(op: Op, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all attributes of `op`: those given, and the defaults of the others.
+
+    Raises: TypeError if one is unknown or missing.
+    """
+    result = {**op.attributes, **attributes}
+    if len(result) > len(op.attributes):
+        name = next(name for name in attributes if name not in op.attributes)
+        hint = suggestion(name, op.attributes) or f"it has {', '.join(op.attributes) or 'none'}"
+        raise TypeError(f"{op.kind}: no attribute: {name}\nhint: {hint}")
+    for name, value in result.items():
+        if value is REQUIRED:
+            raise TypeError(f"{op.kind}: missing attribute: {name}")
+    return result
+
+
+def _check_count(op: Op, count: int) -> None:
+    expected = len(op.arguments)
+    if any(argument.is_list for argument in op.arguments):
+        if count < expected:
+            raise TypeError(f"{op.kind}: takes {expected} operands or more: {count}")
+    elif count != expected:
+        plural = "" if expected == 1 else "s"
+        raise TypeError(f"{op.kind}: takes {expected} operand{plural}: {count}")
+
+
+def infer(
+    kind: str, types: Sequence[TensorType | None], attributes: Mapping[str, Any]
+) -> tuple[TensorType | None, ...]:
+    """Return the types of the results of `kind`; (None,) if it is no known op.
+
+    Raises: TypeError for a wrong number of operands or a wrong attribute;
+            ShapeError, DTypeError, DeviceError where the op does not take `types`.
+    """
+    op = OPS.get(_KIND.get(kind, kind))
+    if op is None:
+        return (None,)
+    _check_count(op, len(types))
+    rule = getattr(type_rules, op.type_rule)
+    result: tuple[TensorType | None, ...] = rule(op, types, complete(op, attributes))
+    return result
+
+
+def evaluate(
+    kind: str, arrays: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, Any]
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return the results of op `kind` by NumPy itself.
+
+    Raises: KeyError if it is no known op; TypeError as `infer`; what NumPy raises.
+    """
+    op = OPS[_KIND.get(kind, kind)]
+    _check_count(op, len(arrays))
+    return reference.evaluate_op(op, arrays, complete(op, attributes))

@@ -1,0 +1,10 @@
+"""Running: programs on NumPy's loops, one interpreter for all."""
+
+from stagedad.run._interpreter import live_counts
+from stagedad.run._program import Program
+from stagedad.run.listing import Instruction
+from stagedad.run.pair import Pair
+from stagedad.run.program import compile
+from stagedad.run.specialise import CacheInfo
+
+__all__ = ["CacheInfo", "Instruction", "Pair", "Program", "compile", "live_counts"]

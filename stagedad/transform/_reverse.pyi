@@ -1,0 +1,26 @@
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from stagedad.errors import NotDifferentiable
+from stagedad.ir import Graph, Node
+from stagedad.transform._template import Template
+
+@final
+class Sweep:
+    captured: list[int]
+    temporaries: list[int]
+    input_vjps: list[int]
+    output_vjps: list[int]
+    def __init__(
+        self,
+        graph: Graph,
+        rule_of: Callable[[str], tuple[bytes, bool]],
+        specialise: Callable[..., Template],
+        templates: dict[Any, Any],
+    ) -> None: ...
+    def activity(self, requires_grad: Sequence[bool]) -> None: ...
+    def captures(self, requires_grad: Sequence[bool]) -> None: ...
+    def emit(self, requires_grad: Sequence[bool]) -> int: ...
+    def split(self, outputs: int) -> tuple[Graph, Graph, list[tuple[bool, int]]]: ...
+
+def located(error: NotDifferentiable, node: Node) -> NotDifferentiable: ...

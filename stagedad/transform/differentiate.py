@@ -1,0 +1,156 @@
+"""`differentiate`: split a graph into f and its vjp df."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from stagedad.errors import NotDifferentiable
+from stagedad.ir import Graph, Node
+from stagedad.ops import OPS
+from stagedad.transform._reverse import Sweep
+from stagedad.transform.dce import dce
+from stagedad.transform.gradient import Capture, Gradient
+from stagedad.transform.templates import rule_codes, specialise
+
+__all__ = ["NAN_POLICIES", "differentiate", "is_differentiable"]
+
+NAN_POLICIES = ("masked", "strict")
+
+# One cache of templates a policy; keys are kinds, masks, types and attributes.
+_templates: dict[str, dict[Any, Any]] = {policy: {} for policy in NAN_POLICIES}
+
+
+def differentiate(
+    graph: Graph,
+    requires_grad: Sequence[bool],
+    *,
+    consume: bool = False,
+    save: str | int = "all",
+    nan_policy: str = "masked",
+) -> Gradient:
+    """Split `graph` into f, which also yields what df needs, and df, its vjp.
+
+    `requires_grad` has one flag an input.  `graph` is copied, unless `consume` gives it away:
+    it is emptied then and says so when used.  The contract of the pair is on `Gradient`.
+
+    `save="all"` captures every value that df reads (constants are copied into df instead).
+    `nan_policy="masked"`: where an incoming cotangent element is exactly 0, its product with a
+    non-finite partial derivative of a singular op is 0; `"strict"` is IEEE arithmetic.
+
+    Shapes: the cotangent of a value has its shape and dtype.
+    Cost:   O(nodes + uses); the order of additions is that of the nodes.
+    Raises: ValueError if the flags do not fit the inputs or the graph is not wholly at stage 0;
+            TypeError for a flag on an integer or boolean input; NotDifferentiable, naming op,
+            argument and line, if a cotangent reaches a node that has no rule.  The graph is
+            untouched then, also under `consume`.
+    Source: Pearlmutter & Siskind 2008, Reverse-mode AD in a functional framework, section 3.
+    """
+    flags = _checked(graph, requires_grad, save, nan_policy)
+    joint = graph.copy()
+    dce(joint)
+    sweep = Sweep(
+        joint,
+        rule_codes,
+        partial(specialise, masked=nan_policy == "masked"),
+        _templates[nan_policy],
+    )
+    real_outputs = len(graph.outputs)
+    sweep.activity(flags)
+    sweep.captures(flags)
+    sweep.emit(flags)
+    if os.environ.get("STAGEDAD_CHECK") == "1":
+        joint.verify()
+    f, df, captured = sweep.split(real_outputs)
+    if os.environ.get("STAGEDAD_CHECK") == "1":
+        f.verify()
+        df.verify()
+    if consume:
+        graph.take_over()
+    return Gradient(
+        f=f,
+        df=df,
+        f_real_outputs=real_outputs,
+        df_input_captures=[
+            Capture(Capture.INPUT if from_input else Capture.OUTPUT, offset)
+            for from_input, offset in captured
+        ],
+        df_input_vjps=sweep.input_vjps,
+        df_output_vjps=sweep.output_vjps,
+    )
+
+
+def is_differentiable(node: Node) -> bool:
+    """Return whether a cotangent can pass through `node`, with its operand types.
+
+    A structural zero (floor) counts: its derivative is known.  Integer and boolean results do
+    not carry cotangents.
+    """
+    op = OPS.get(node.kind)
+    outputs = node.outputs
+    if op is None or not any(v.type is None or v.type.is_inexact for v in outputs):
+        return False
+    inputs = tuple(value.type for value in node.inputs)
+    codes, is_list = rule_codes(node.kind)
+    rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
+    if not is_list and len(inputs) != len(codes):
+        return False
+    wanted = 0
+    for i, (rule, type_) in enumerate(zip(rules, inputs, strict=True)):
+        if rule == 3:
+            return False
+        if rule == 0 and (type_ is None or type_.is_inexact):
+            wanted |= 1 << i
+    if not wanted:
+        return any(rule == 1 for rule in rules)
+    try:
+        specialise(
+            node.kind,
+            node.attributes.explicit(),
+            inputs,
+            tuple(value.type for value in outputs),
+            wanted,
+            (1 << len(outputs)) - 1,
+        )
+    except NotDifferentiable:
+        return False
+    return True
+
+
+def _checked(
+    graph: Graph, requires_grad: Sequence[bool], save: str | int, nan_policy: str
+) -> list[bool]:
+    """Return the flags as a list; everything that can be refused is refused here."""
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"differentiate: a Graph is wanted: {type(graph).__name__}\n"
+            "hint: sd.trace(f, *args) makes one; sd.grad takes the function itself"
+        )
+    if save != "all":
+        raise ValueError(f"differentiate: save={save!r} is not built\nhint: built: 'all'")
+    if nan_policy not in NAN_POLICIES:
+        raise ValueError(
+            f"differentiate: nan_policy={nan_policy!r}\nhint: one of {NAN_POLICIES}"
+        )
+    inputs = graph.inputs
+    flags = list(requires_grad)
+    if len(flags) != len(inputs):
+        raise ValueError(f"differentiate: {len(inputs)} inputs: {len(flags)} flags given")
+    for i, flag in enumerate(flags):
+        if not isinstance(flag, (bool, int)) and type(flag).__name__ not in ("bool", "bool_"):
+            raise TypeError(f"differentiate: flag {i} is not a bool: {type(flag).__name__}")
+    stages = [value.stage for value in inputs]
+    stages += [graph.stage] if len(graph) == 0 else [next(reversed(graph)).stage]
+    if graph.stage or any(stages):
+        raise ValueError(
+            f"differentiate: the graph has stage {max(graph.stage, *stages)}, not 0"
+        )
+    for i, (value, flag) in enumerate(zip(inputs, flags, strict=True)):
+        if flag and value.type is not None and not value.type.is_inexact:
+            raise TypeError(
+                f"differentiate: input {i} (%{value.name or value.id}) is {value.type}, which "
+                "carries no gradient\nhint: convert it with astype(float), or pass False for it"
+            )
+    return [bool(flag) for flag in flags]

@@ -1,0 +1,131 @@
+"""Derivative rules as templates: a formula, run once on slots instead of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stagedad.errors import NotDifferentiable
+from stagedad.ops import OPS, infer
+from stagedad.ops.formula import ZERO, bind, vjp
+from stagedad.transform._template import Template
+from stagedad.types import TensorType
+
+__all__ = ["Recorder", "Slot", "rule_codes", "specialise"]
+
+Types = tuple["TensorType | None", ...]
+
+# ORDER RULES: as the enum in _reverse.pyx.
+_CODES = {"formula": 0, "zero": 1, "non_differentiable": 2, "not_implemented": 3}
+_NONE = -1
+
+
+class Slot:
+    """Stands for a value that will exist when the template is instantiated."""
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, index: int, type_: TensorType | None) -> None:
+        self.index = index
+        self.type = type_
+
+
+class Recorder:
+    """An emitter that writes down what a formula emits."""
+
+    def __init__(self, first_slot: int) -> None:
+        self.first_slot = first_slot
+        self.steps: list[tuple[str, tuple[int, ...], dict[str, Any], Types]] = []
+        self.next_slot = first_slot
+
+    def emit(self, kind: str, operands: Sequence[Slot], attributes: dict[str, Any]) -> Any:
+        """Record a node; returns the slot of its output, or a tuple of them."""
+        types = infer(kind, tuple(operand.type for operand in operands), attributes)
+        own = {k: v for k, v in attributes.items() if not _is_default(kind, k, v)}
+        self.steps.append((kind, tuple(operand.index for operand in operands), own, types))
+        slots = tuple(Slot(self.next_slot + i, type_) for i, type_ in enumerate(types))
+        self.next_slot += len(types)
+        return slots[0] if len(slots) == 1 else slots
+
+    def template(self, results: Sequence[int], primal_slots: int) -> Template:
+        """Return the steps that the results need, renumbered without the others."""
+        needed = set(results)
+        kept = []
+        slot = self.next_slot
+        for kind, operands, attributes, types in reversed(self.steps):
+            slot -= len(types)
+            if needed.intersection(range(slot, slot + len(types))):
+                kept.append((slot, (kind, operands, attributes, types)))
+                needed.update(operands)
+        renumbered = {index: index for index in range(_NONE, self.first_slot)}
+        steps = []
+        slot = self.first_slot
+        for old, (kind, operands, attributes, types) in reversed(kept):
+            steps.append((kind, tuple(renumbered[i] for i in operands), attributes, types))
+            for i in range(len(types)):
+                renumbered[old + i] = slot
+                slot += 1
+        reads = sorted(
+            {i for _, operands, _, _ in steps for i in operands if i < primal_slots}
+            | {i for i in results if 0 <= i < primal_slots}
+        )
+        return Template(self.first_slot, steps, [renumbered[i] for i in results], reads)
+
+
+def specialise(
+    kind: str,
+    attributes: dict[str, Any],
+    inputs: Types,
+    outputs: Types,
+    wanted: int,
+    present: int,
+    *,
+    masked: bool = True,
+) -> Template:
+    """Return the rule of a node: bit i of `wanted` asks for the cotangent of operand i.
+
+    Bit j of `present` says that output j has a cotangent; the others are structural zeros.
+    Raises: NotDifferentiable if a wanted operand has no rule.
+    """
+    op = OPS.get(kind)
+    if op is None:
+        raise NotDifferentiable(
+            f"{kind}: is not an op of the table, so has no derivative", op=kind
+        )
+    primal = len(inputs) + len(outputs)
+    recorder = Recorder(primal + len(outputs))
+    operands = [Slot(i, type_) for i, type_ in enumerate(inputs)]
+    results = [Slot(len(inputs) + j, type_) for j, type_ in enumerate(outputs)]
+    cotangents = [
+        Slot(primal + j, type_) if present >> j & 1 else ZERO for j, type_ in enumerate(outputs)
+    ]
+    names = ["g"] if len(op.results) == 1 else [f"g_{name}" for name in op.results]
+    env = bind(op, operands, attributes, results, **dict(zip(names, cotangents, strict=True)))
+    found = [_NONE] * len(inputs)
+    for number, argument in enumerate(op.arguments):
+        if argument.is_list:
+            flags = [bool(wanted >> i & 1) for i in range(number, len(inputs))]
+            if any(flags):
+                parts = vjp(op, argument.name, env, recorder, masked, flags)
+                for i, (part, flag) in enumerate(zip(parts, flags, strict=True), number):
+                    if flag and part is not ZERO:
+                        found[i] = part.index
+        elif wanted >> number & 1:
+            part = vjp(op, argument.name, env, recorder, masked)
+            if part is not ZERO:
+                found[number] = part.index
+    return recorder.template(found, primal)
+
+
+def rule_codes(kind: str) -> tuple[bytes, bool]:
+    """Return the rule of each argument as bytes, and whether the last one is a list."""
+    op = OPS.get(kind)
+    if op is None:
+        return bytes([_CODES["not_implemented"]]), True
+    codes = bytes(_CODES[argument.rule] for argument in op.arguments)
+    return codes, bool(op.arguments) and op.arguments[-1].is_list
+
+
+def _is_default(kind: str, name: str, value: object) -> bool:
+    default = OPS[kind].attributes.get(name)
+    return type(default) is type(value) and bool(default == value)

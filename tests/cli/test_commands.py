@@ -1,0 +1,26 @@
+"""Tests of cli/commands.py and cli/doctor.py."""
+
+import json
+
+import stagedad as sd
+
+
+def test_doctor_reports(call):
+    facts = json.loads(call("doctor", "--json").stdout)
+    assert facts["stagedad"] == sd.__version__
+    lines = call("doctor").stdout.splitlines()
+    assert set(facts) <= {line.partition("  ")[0] for line in lines}
+
+
+def test_version(call):
+    assert call("--version").stdout == f"stagedad {sd.__version__}\n"
+
+
+def test_help_names_every_command(call):
+    result = call("--help")
+    assert result.exit_code == 0
+    assert {"demo", "show", "doctor"} <= set(result.stdout.split())
+
+
+def test_unknown_command(refusal):
+    assert "No such command 'trace'" in refusal("trace")

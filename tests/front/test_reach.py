@@ -1,0 +1,245 @@
+"""Tests of front/reach.py: what a function closes over never goes stale."""
+
+# ruff: noqa: D101, D102
+import functools
+import types
+
+import numpy as np
+import pytest
+
+from stagedad.front import grad, jit
+
+scale = 2.0
+table = {"k": {"deep": [1.0, 2.0]}, "array": np.array([1.0, 2.0])}
+weights = np.array([1.0, 2.0])
+
+
+def helper(x):
+    return scale * x
+
+
+def outer(x):
+    return helper(x) + table["k"]["deep"][1]
+
+
+class Model:
+    rate = 1.0
+
+    def __init__(self):
+        self.offset = 1.0
+        self.layers = [{"w": 2.0}]
+
+    def predict(self, x):
+        return self._inner(x) + self.offset * self.rate
+
+    def _inner(self, x):
+        return x * self.layers[0]["w"]
+
+
+class Slots:
+    __slots__ = ("value",)
+
+    def __init__(self):
+        self.value = 1.0
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    return monkeypatch
+
+
+def test_globals_of_every_function_reached(changed):
+    f = jit(outer)
+    assert f(1.0) == 4
+    changed.setitem(globals(), "scale", 3.0)
+    assert f(1.0) == 5
+    table["k"]["deep"][1] = 7.0
+    try:
+        assert f(1.0) == 10
+    finally:
+        table["k"]["deep"][1] = 2.0
+    changed.setitem(globals(), "helper", lambda x: x * 100)
+    assert f(1.0) == 102
+    assert f.cache_info().currsize == 1
+
+
+def test_an_equal_value_is_no_change(changed):
+    f = jit(outer)
+    f(1.0)
+    changed.setitem(globals(), "scale", float("2.0"))
+    f(1.0)
+    assert f.cache_info().misses == 1
+    changed.setitem(globals(), "scale", 2)
+    f(1.0)
+    assert f.cache_info().misses == 2
+
+
+def test_closure_cells_and_defaults():
+    k, text = 2.0, "a"
+
+    def inner(x, power=2, *, add=0.0):
+        return x**power * k + add + (1 if text == "a" else 0)
+
+    f = grad(inner)
+    assert f(3.0) == 12
+    k = 3.0
+    assert f(3.0) == 18
+    inner.__defaults__ = (3,)
+    assert f(1.0) == 9
+    inner.__kwdefaults__ = {"add": 5.0}
+    value = jit(inner)
+    assert value(1.0) == 9
+    text = "b"
+    assert value(1.0) == 8
+
+
+def test_arrays_are_seen_by_reference():
+    w = np.array([1.0, 2.0])
+    f = jit(lambda x: x @ w)
+    x = np.ones(2)
+    assert f(x) == 3
+    w[:] = 5
+    assert f(x) == 10
+    assert f.cache_info().misses == 1
+    w = np.array([1.0, 1.0])
+    assert f(x) == 2
+    assert f.cache_info().misses == 2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x * weights[0],
+        lambda x: x * float(weights[0]),
+        lambda x: x if weights[0] > 1 else 2 * x,
+        lambda x: x * np.sum(weights * 2),
+        lambda x: np.sum(x * weights) + weights[1],
+        lambda x: x * weights.copy()[0],
+        lambda x: x * table["array"].mean(),
+    ],
+)
+def test_contents_read_in_python_are_seen_too(use):
+    f = jit(use)
+    before = weights.copy()
+    try:
+        for value in (1.0, 5.0, 0.5):
+            weights[:] = table["array"][:] = value
+            assert f(1.0) == use(1.0)
+    finally:
+        weights[:] = table["array"][:] = before
+
+
+def test_views_of_closed_over_arrays_are_seen_by_reference():
+    data = np.arange(2000.0)
+    f = jit(lambda x: np.sum(x * data[10:13]))
+    assert f(np.ones(3)) == 33
+    data[10] = 0
+    assert f(np.ones(3)) == 23
+    assert f.cache_info().misses == 1
+
+
+def test_instances_and_classes():
+    model = Model()
+    f = jit(model.predict)
+    assert f(1.0) == 3
+    model.offset = 2.0
+    assert f(1.0) == 4
+    model.layers[0]["w"] = 5.0
+    assert f(1.0) == 7
+    try:
+        Model.rate = 2.0
+        assert f(1.0) == 9
+    finally:
+        Model.rate = 1.0
+    model.extra = 1
+    assert f(1.0) == 7
+    g = jit(lambda m, x: m.offset * x)
+    assert g(model, 3.0) == 6
+    model.offset = 3.0
+    assert g(model, 3.0) == 9
+
+
+def test_slots_partials_and_transformed_functions():
+    holder = Slots()
+    f = jit(lambda x: x * holder.value)
+    assert f(2.0) == 2
+    holder.value = 3.0
+    assert f(2.0) == 6
+
+    options = {"k": 2.0}
+    part = jit(functools.partial(lambda x, o: x * o["k"], o=options))
+    assert part(1.0) == 2
+    options["k"] = 4.0
+    assert part(1.0) == 4
+
+    k = 2.0
+    slope = grad(lambda x: k * x)
+    nested = jit(lambda x: slope(x) * x)
+    assert nested(1.0) == 2
+    k = 5.0
+    assert nested(1.0) == 5
+
+
+def test_lists_that_grow_and_dicts_that_change_keys():
+    terms, names = [1.0], {"a": 1.0}
+    f = jit(lambda x: x * sum(terms) + len(names))
+    assert f(1.0) == 2
+    terms.append(2.0)
+    assert f(1.0) == 4
+    names["b"] = 2.0
+    assert f(1.0) == 5
+    del names["a"]
+    names["c"] = 0.0
+    assert f(1.0) == 5
+
+
+def test_modules_of_the_user_are_entered(changed):
+    module = types.ModuleType("settings_of_a_user")
+    module.gain = 2.0
+    changed.setitem(globals(), "settings_of_a_user", module)
+    f = jit(lambda x: x * settings_of_a_user.gain)  # noqa: F821
+    assert f(1.0) == 2
+    module.gain = 3.0
+    assert f(1.0) == 3
+
+
+def test_recursion_and_cycles_end():
+    loop = []
+    loop.append(loop)
+
+    def f(x, n=3):
+        return x if n == 0 or not loop else x * f(x, n - 1)
+
+    assert grad(f)(2.0) == 32
+
+
+def test_a_value_changed_by_the_function_itself_is_read_again():
+    state = {"calls": 0}
+
+    def f(x):
+        state["calls"] += 1
+        return x * state["calls"]
+
+    step = jit(f)
+    assert [step(1.0) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_change_in_a_loop_with_the_shortcut():
+    k = 0.0
+    f = jit(lambda x: x + k)
+    for i in range(5):
+        k = float(i)
+        assert f(1.0) == 1 + i
+        assert f(1.0) == 1 + i
+
+
+def test_signed_zeros_and_nan_are_values():
+    k = 0.0
+    f = jit(lambda x: x / (k if k != 0 else 1.0) * np.copysign(1.0, k))
+    assert f(1.0) == 1
+    k = -0.0
+    assert f(1.0) == -1
+    k = float("nan")
+    assert np.isnan(f(1.0))
+    k = float("nan")
+    assert np.isnan(f(1.0))

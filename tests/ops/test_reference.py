@@ -1,0 +1,57 @@
+"""Tests of ops/reference.py."""
+
+import numpy as np
+import pytest
+
+from stagedad.ops import evaluate
+
+
+def value(kind, *arrays, **attributes):
+    return evaluate(kind, [np.asarray(array) for array in arrays], attributes)[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (lambda: value("add", [1.0, 2.0], [3.0, 4.0], alpha=2), [7, 10]),
+        (lambda: value("sub", [1.0, 2.0], [3.0, 4.0], alpha=2), [-5, -6]),
+        (lambda: value("mul0", [0.0, 2.0, -0.0], [np.inf, 3.0, np.nan]), [0, 6, 0]),
+        (lambda: value("sum_to", np.ones((2, 3)), shape=(1, 3)), [[2, 2, 2]]),
+        (lambda: value("sum_to", np.ones((2, 3)), shape=()), 6),
+        (lambda: value("sum_to_like", np.ones((2, 3)), np.ones(3)), [2, 2, 2]),
+        (lambda: value("take", [1.0, 2.0, 3.0], [0, 0, -1]), [1, 1, 3]),
+        (lambda: value("take_add", [1.0, 2.0, 4.0], [0, 0, -1], shape=(3,)), [3, 0, 4]),
+        (lambda: value("slice", [1, 2, 3], start=(2,), stop=(None,), step=(-1,)), [3, 2, 1]),
+        (
+            lambda: value("unslice", [1, 2], shape=(4,), start=(3,), stop=(None,), step=(-2,)),
+            [0, 2, 0, 1],
+        ),
+        (lambda: value("astype", [1 + 2j], dtype="float32"), [1]),
+        (lambda: value("constant", value=3, dtype="float32"), 3),
+        (lambda: value("constant_like", [1.0, 2.0], value=3), 3),
+        (lambda: value("div", [1.0, 0.0], [0.0, 0.0]), [np.inf, np.nan]),
+    ],
+)
+def test_gives(found, expected):
+    np.testing.assert_array_equal(found(), expected)
+
+
+def test_results_are_arrays_even_of_no_dims():
+    for kind in ("exp", "sum", "copy", "real", "where"):
+        operands = [True, 1.0, 2.0] if kind == "where" else [1.0]
+        assert type(value(kind, *operands)) is np.ndarray
+
+
+def test_indices_are_checked():
+    with pytest.raises(IndexError):
+        value("take", [1.0, 2.0], [2])
+    with pytest.raises(IndexError):
+        value("take_add", [1.0], [2], shape=(2,))
+
+
+def test_copies_share_nothing():
+    x = np.ones(3)
+    for kind in ("copy", "stop_gradient"):
+        assert not np.shares_memory(value(kind, x), x)
+    assert not np.shares_memory(value("sum_to", x, shape=(3,)), x)
+    assert np.shares_memory(value("transpose", x), x)

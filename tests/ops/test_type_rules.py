@@ -1,0 +1,149 @@
+"""Tests of ops/type_rules.py: types are those of what NumPy computes."""
+
+import numpy as np
+import pytest
+
+from stagedad.errors import DeviceError, DTypeError, ShapeError
+from stagedad.ops import OPS, evaluate, infer
+from stagedad.ops.samples import samples
+from stagedad.types import CODES, TensorType, as_type
+
+
+def result_of(kind, *texts, **attributes):
+    (found,) = infer(kind, [as_type(text) for text in texts], attributes)
+    return None if found is None else str(found)
+
+
+@pytest.mark.parametrize("kind", OPS)
+def test_infers_what_numpy_gives(kind):
+    for dtype in CODES.values():
+        for sample in samples(kind, dtype):
+            results = evaluate(kind, sample.arrays, sample.attributes)
+            types = infer(kind, list(map(TensorType.of, sample.arrays)), sample.attributes)
+            assert types == tuple(map(TensorType.of, results)), (sample, dtype)
+
+
+@pytest.mark.parametrize("kind", OPS)
+def test_what_is_unknown_is_never_contradicted(kind):
+    for sample in samples(kind, "float64"):
+        types = list(map(TensorType.of, sample.arrays))
+        (full,) = infer(kind, types, sample.attributes)
+        for blur in (
+            lambda _: None,
+            lambda type: type.with_shape(None),
+            lambda type: type.with_shape((None,) * type.ndim),
+        ):
+            for number in range(len(types)):
+                some = [blur(type) if at == number else type for at, type in enumerate(types)]
+                (found,) = infer(kind, some, sample.attributes)
+                if found is not None:
+                    assert found.dtype == full.dtype
+                    assert found.shape is None or (
+                        len(found.shape) == len(full.shape)
+                        and all(
+                            a in (None, b) for a, b in zip(found.shape, full.shape, strict=True)
+                        )
+                    )
+
+
+@pytest.mark.parametrize("left", CODES.values(), ids=str)
+@pytest.mark.parametrize("right", CODES.values(), ids=str)
+def test_mixed_dtypes_promote_as_numpy(left, right):
+    arrays = [np.ones(2, left), np.ones(2, right)]
+    types = list(map(TensorType.of, arrays))
+    for kind in ("add", "mul", "div", "pow", "maximum", "less", "mul0"):
+        try:
+            expected = evaluate(kind, arrays, {})[0].dtype
+        except TypeError:
+            with pytest.raises(DTypeError):
+                infer(kind, types, {})
+        else:
+            assert infer(kind, types, {})[0].dtype == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "attributes", "expected"),
+    [
+        ("sum", ["i32[2, 3]"], {"axis": -1}, "i64[2]"),
+        ("mean", ["i32[2, 3]"], {"keepdims": True}, "f64[1, 1]"),
+        ("sum", ["f64[*]"], {}, "f64[]"),
+        ("sum", ["f64[?, 3]"], {"axis": 1}, "f64[?]"),
+        ("less", ["f64[*]", None], {}, "b1[*]"),
+        ("astype", [None], {"dtype": "float32"}, "f32[*]"),
+        ("add", ["i64[2]", "i64[2]"], {"alpha": 0.5}, "f64[2]"),
+        ("add", ["f32[2]", "f32[2]"], {"alpha": 0.5}, "f32[2]"),
+        ("add", ["f32[2]", None], {"alpha": 2}, None),
+        ("slice", ["f64[5]"], {"start": (4,), "stop": (None,), "step": (-2,)}, "f64[3]"),
+        ("reshape", ["f64[?, 2]"], {"shape": (-1, 4)}, "f64[?, 4]"),
+        ("concatenate", ["f32[2]", "f64[3]"], {}, "f64[5]"),
+        ("matmul", ["f64[?, 3]", "f64[3]"], {}, "f64[?]"),
+        ("constant", [], {"value": 2, "dtype": "float32"}, "f32[]"),
+        ("constant", [], {"value": 1j}, "c128[]"),
+        ("exp", ["f32[2]@cuda:0"], {}, "f32[2]@cuda:0"),
+        ("subtract", ["f64[2]", "f64[]"], {}, "f64[2]"),
+        ("unheard_of", ["f64[2]"], {"spin": 3}, None),
+    ],
+)
+def test_gives(kind, types, attributes, expected):
+    assert result_of(kind, *types, **attributes) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "attributes", "message"),
+    [
+        ("mul", ["f64[2, 3]", "f64[4]"], {}, r"mul: do not broadcast: \(2, 3\), \(4,\)"),
+        ("sum", ["f64[2]"], {"axis": 1}, "sum: axis out of range for 1 dims: 1"),
+        ("sum", ["f64[2, 3]"], {"axis": (0, -2)}, "sum: axis twice"),
+        ("max", ["f64[0, 3]"], {"axis": 0}, "max: no elements to compare"),
+        ("matmul", ["f64[2, 3]", "f64[2]"], {}, "matmul: inner dims differ"),
+        ("matmul", ["f64[]", "f64[2]"], {}, "matmul: 0-d operand"),
+        ("matmul", ["f64[2, 1, 3]", "f64[3, 3, 1]"], {}, "matmul: leading dims"),
+        ("reshape", ["f64[2, 3]"], {"shape": (4,)}, "reshape: sizes differ"),
+        ("reshape", ["f64[2, 3]"], {"shape": (-1, 4)}, "reshape: sizes differ"),
+        ("reshape", ["f64[2, 3]"], {"shape": (-1, -1)}, "reshape: not a shape"),
+        ("reshape_like", ["f64[2, 3]", "f64[5]"], {}, "reshape_like: sizes differ"),
+        ("broadcast_to", ["f64[2]"], {"shape": (3,)}, "broadcast_to: do not broadcast"),
+        ("broadcast_like", ["f64[2]", "f64[3]"], {}, "broadcast_like: do not broadcast"),
+        ("sum_to", ["f64[2]"], {"shape": (3,)}, "sum_to: do not broadcast"),
+        ("sum_to_like", ["f64[2]", "f64[2, 2]"], {}, "sum_to_like: do not broadcast"),
+        ("transpose", ["f64[2, 3]"], {"axes": (0,)}, "transpose: axes"),
+        ("squeeze", ["f64[2, 3]"], {"axis": 0}, "squeeze: axis 0 is not of size 1"),
+        ("concatenate", ["f64[2]", "f64[2, 2]"], {}, "concatenate: ranks differ"),
+        ("concatenate", ["f64[]"], {}, "concatenate: 0-d operands"),
+        ("concatenate", ["f64[2, 2]", "f64[2, 3]"], {}, "concatenate: differ off axis 0"),
+        ("slice", ["f64[2]"], {"start": (), "stop": (), "step": ()}, "slice: 0 slices for"),
+        (
+            "unslice",
+            ["f64[3]"],
+            {"shape": (4,), "start": (0,), "stop": (2,), "step": (1,)},
+            "unslice: does not fill",
+        ),
+        ("take_add", ["f64[3]", "i64[2]"], {"shape": (4,)}, "take_add: does not fit"),
+    ],
+)
+def test_refuses_shapes(kind, types, attributes, message):
+    with pytest.raises(ShapeError, match=f"^{message}"):
+        result_of(kind, *types, **attributes)
+
+
+def test_refuses_dtypes():
+    with pytest.raises(DTypeError, match=r"^sub: not defined for: bool, bool"):
+        result_of("sub", "b1[2]", "b1[2]")
+    with pytest.raises(DTypeError, match=r"^floor: not defined for: complex128"):
+        result_of("floor", "c128[2]")
+    with pytest.raises(
+        DTypeError, match=r"^take: indices are bool\nhint: indices are integers"
+    ):
+        result_of("take", "f64[2]", "b1[2]")
+
+
+def test_refuses_two_devices():
+    with pytest.raises(DeviceError, match=r"^mul: on two devices: cuda:0, cpu"):
+        result_of("mul", "f64[2]@cuda:0", "f64[2]")
+
+
+def test_refuses_attributes_that_make_no_sense():
+    with pytest.raises(TypeError, match=r"^add: alpha is not a number: str"):
+        result_of("add", "f64[2]", "f64[2]", alpha="2")
+    with pytest.raises(ValueError, match=r"^slice: step is zero"):
+        result_of("slice", "f64[2]", start=(0,), stop=(2,), step=(0,))
