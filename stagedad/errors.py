@@ -10,7 +10,6 @@ to know is an attribute (`op`, `shapes`, `line`, ...), so that nobody parses tex
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class StagedadError(Exception):
@@ -102,6 +101,9 @@ class ParseError(StagedadError, SyntaxError):
     `lineno` and `offset`, where given, count from 1.
     """
 
+    def __str__(self) -> str:
+        return str(self.args[0])  # SyntaxError would say the line a second time
+
     def __reduce__(self) -> tuple[object, ...]:
         # SyntaxError keeps these outside of __dict__, where pickle would lose them.
         place = {"lineno": self.lineno, "offset": self.offset, "text": self.text}
@@ -142,5 +144,7 @@ class KernelError(StagedadError, RuntimeError):
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
     """Return the hint `did you mean 'x'?`, or None where nothing in `known` is near."""
+    from difflib import get_close_matches  # slow to import, and only errors need it
+
     near = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else None

@@ -4,6 +4,8 @@ import os
 
 # Before stagedad is imported: verify graphs after every pass, poison dead buffers.
 os.environ.setdefault("STAGEDAD_CHECK", "1")
+# `python -c` in a test sees the installed package as well, not the folder it is called in.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 from hypothesis import settings
 

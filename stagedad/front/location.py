@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os.path import dirname
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from stagedad.front._location import find
 # Code of these folders works for the user's code: a node belongs to whoever called it.
 _INSIDE = tuple(
     [
-        str(Path(file).parent) + separator
-        for file in (str(Path(__file__).parent), np.__file__)
+        dirname(file) + separator
+        for file in (dirname(__file__), np.__file__)
         for separator in ("/", "\\")
     ]
 )

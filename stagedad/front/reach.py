@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import sysconfig
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
@@ -30,9 +29,6 @@ SMALL: Final = 4096
 """Closed-over arrays to this many bytes are compared where the graph does not read them."""
 
 _PLAIN: Final = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc)
-_INSTALLED: Final = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 _OWN: Final = __name__.partition(".")[0]
 _code_names: dict[CodeType, frozenset[str]] = {}
 
@@ -205,7 +201,15 @@ def _all_names(code: CodeType) -> Iterator[str]:
 def _is_installed(top: str) -> bool:
     module = sys.modules.get(top)
     file = getattr(module, "__file__", None)
-    return file is not None and file.startswith(_INSTALLED)
+    return file is not None and file.startswith(_installed_folders())
+
+
+@functools.cache
+def _installed_folders() -> tuple[str, ...]:
+    import sysconfig  # slow to import, and few programs come here
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple({sysconfig.get_path(name) for name in names})
 
 
 def _package(function: Any) -> str | None:

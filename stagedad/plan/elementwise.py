@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagedad.plan._emitter import Emitter
+from stagedad.plan._view import View, fresh
 from stagedad.plan.kernels import (
     INT64,
     check_exponent_kernel,
@@ -16,7 +17,6 @@ from stagedad.plan.kernels import (
     where_kernel,
 )
 from stagedad.plan.rule import Operands, Results, rule, static_shape
-from stagedad.plan._view import View, fresh
 from stagedad.types import CODES, TensorType, dtype_code
 
 
@@ -47,7 +47,9 @@ def power(
     kernel = ufunc_kernel(np.power, dtypes, "pow")
     if kernel.dtypes[1].kind == "i":
         # NumPy's loop sets an exception here, without the GIL.
-        emitter.check(check_exponent_kernel(), emitter.cast(reads[1], INT64), _negative_exponent)
+        emitter.check(
+            check_exponent_kernel(), emitter.cast(reads[1], INT64), _negative_exponent
+        )
     return (emitter.elementwise(np.power, reads, result),)
 
 

@@ -7,9 +7,9 @@ from math import prod
 from typing import Any
 
 from stagedad.plan._emitter import Emitter
+from stagedad.plan._view import View, fresh, is_dense, merged
 from stagedad.plan.kernels import INT64, gather_kernel, scatter_add_kernel
 from stagedad.plan.rule import Operands, Results, rule, static_shape
-from stagedad.plan._view import View, fresh, is_dense, merged
 
 
 @rule("take")
@@ -80,6 +80,8 @@ def _out_of_bounds(op: str, axis: int, extent: int) -> Callable[[Sequence[Any]],
     def problem(arrays: Sequence[Any]) -> Exception:
         indices = arrays[1]
         wrong = indices[(indices < -extent) | (indices >= extent)]
-        return IndexError(f"{op}: index out of bounds: {wrong[0]}: axis {axis} of size {extent}")
+        return IndexError(
+            f"{op}: index out of bounds: {wrong[0]}: axis {axis} of size {extent}"
+        )
 
     return problem

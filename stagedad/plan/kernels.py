@@ -29,7 +29,9 @@ _SHORT_NAMES: Final = {
     np.negative: "negative",
     np.square: "square",
 }
-_GUFUNC_CORES: Final = {np.matmul: ((1, 2), (2, 3), (1, 3))}
+_GUFUNC_CORES: Final[dict[np.ufunc, tuple[tuple[int, ...], ...]]] = {
+    np.matmul: ((1, 2), (2, 3), (1, 3))
+}
 
 _use_loops = os.environ.get("STAGEDAD_LOOPS", "").lower() != "off"
 
@@ -42,7 +44,17 @@ class Kernel:
     gufunc, its core dimensions by their place in the loop's dims.
     """
 
-    __slots__ = ("capsule", "core", "cost", "dtypes", "inner", "name", "native", "short", "ufunc")
+    __slots__ = (
+        "capsule",
+        "core",
+        "cost",
+        "dtypes",
+        "inner",
+        "name",
+        "native",
+        "short",
+        "ufunc",
+    )
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from stagedad.types import TensorType
 if TYPE_CHECKING:
     from stagedad.ir import Graph
 
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Steps, and the memory they work on."""
@@ -68,4 +69,3 @@ def make_plan(
         arena_bytes=arena_bytes,
         estimate=sum([step.nanoseconds() for step in steps]),
     )
-

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from stagedad.plan._emitter import Emitter
-from stagedad.plan.kernels import ufunc_kernel
-from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 from stagedad.plan._view import View, broadcast, fresh, merged
+from stagedad.plan.kernels import Kernel, ufunc_kernel
+from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 
 
 @rule("matmul")
@@ -18,59 +18,62 @@ def matmul(
     emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
 ) -> Sequence[View]:
     """Multiply matrices, stacks of them broadcast; 1-d operands are a row and a column."""
-    (result,) = results
     kernel = ufunc_kernel(np.matmul, (reads[0].dtype, reads[1].dtype), "matmul")
-    dtype = kernel.dtypes[2]
-    left = emitter.cast(reads[0], kernel.dtypes[0])
-    right = emitter.cast(reads[1], kernel.dtypes[1])
-    write = fresh(dtype, static_shape(result))
+    write = fresh(kernel.dtypes[2], static_shape(results[0]))
     if write.size == 0:
         return (write,)
-    if left.shape[-1] == 0:
-        return (emitter.zeros(result),)
-    left = _as_matrix(left, (1, left.shape[0]), (0, *left.strides))
-    right = _as_matrix(right, (right.shape[0], 1), (*right.strides, 0))
-    m, k = left.shape[-2:]
-    p = right.shape[-1]
-    stack = write.shape[: len(write.shape) - (len(reads[0].shape) > 1) - (len(reads[1].shape) > 1)]
-    product = View(write.buffer, dtype, (*stack, m, p))
-    if len(right.shape) == 2 and stack:
+    if reads[0].shape[-1] == 0:
+        return (emitter.zeros(results[0]),)
+    left, right = (
+        emitter.cast(view, dtype) for view, dtype in zip(reads, kernel.dtypes, strict=False)
+    )
+    if len(left.shape) == 1:
+        left = _with_shape(left, (1, *left.shape), (0, *left.strides))
+    if len(right.shape) == 1:
+        right = _with_shape(right, (*right.shape, 1), (*right.strides, 0))
+    ones = sum(len(view.shape) == 1 for view in reads)
+    stack = write.shape[: len(write.shape) - 2 + ones]
+    if stack and len(right.shape) == 2:
         # A stack times one matrix is one tall matrix times it, if the rows follow each other.
-        rows, (row_strides,) = merged(left.shape[:-1], [left.strides[:-1]])
+        rows, (steps,) = merged(left.shape[:-1], [left.strides[:-1]])
         if len(rows) == 1:
-            left = View(
-                left.buffer, left.dtype, (rows[0], k), (row_strides[0], left.strides[-1]), left.offset
-            )
-            product = View(write.buffer, dtype, (rows[0], p))
-            m, stack = rows[0], ()
+            left = _with_shape(left, (rows[0], left.shape[-1]), (steps[0], left.strides[-1]))
+            stack = ()
+    _multiply(emitter, kernel, left, right, write, stack)
+    return (write,)
+
+
+def _multiply(
+    emitter: Emitter, kernel: Kernel, left: View, right: View, write: View, stack: Dims
+) -> None:
+    """Emit the products of two stacks of matrices, which broadcast to `stack`."""
+    m, k, p = *left.shape[-2:], right.shape[-1]
     left, left_core = _for_blas(emitter, left)
     right, right_core = _for_blas(emitter, right)
-    item = dtype.itemsize
     operands = (
-        broadcast(left, (*stack, *left.shape[-2:])),
-        broadcast(right, (*stack, *right.shape[-2:])),
-        product,
+        broadcast(left, (*stack, m, k)),
+        broadcast(right, (*stack, k, p)),
+        View(write.buffer, write.dtype, (*stack, m, p)),
     )
     dims, strides = merged(stack, [view.strides[:-2] for view in operands])
-    inner = (dims[-1], *(kept[-1] for kept in strides)) if dims else (1, 0, 0, 0)
+    if not dims:
+        dims, strides = [1], [[0], [0], [0]]
     words = [len(dims) - 1] if len(dims) > 1 else []
     for axis in range(len(dims) - 1):
         words.append(dims[axis])
         words.extend(kept[axis] for kept in strides)
+    cores = (*left_core, *right_core, p * write.itemsize, write.itemsize)
     emitter.strided(
         kernel,
         operands,
         2,
-        (inner[0], m, k, p),
-        (*inner[1:], *left_core, *right_core, p * item, item),
+        (dims[-1], m, k, p),
+        (*(kept[-1] for kept in strides), *cores),
         tuple(words),
     )
-    return (write,)
 
 
-def _as_matrix(view: View, shape: Dims, strides: Dims) -> View:
-    if len(view.shape) > 1:
-        return view
+def _with_shape(view: View, shape: Dims, strides: Dims) -> View:
     return View(view.buffer, view.dtype, shape, strides, view.offset)
 
 
@@ -79,14 +82,12 @@ def _for_blas(emitter: Emitter, view: View) -> tuple[View, Dims]:
     core = _blas_strides(view)
     if core is not None:
         return view, core
-    whole = tuple(0 if stride == 0 else dim for dim, stride in zip(view.shape[:-2], view.strides, strict=False))
-    once = View(
-        view.buffer,
-        view.dtype,
-        tuple(1 if dim == 0 else dim for dim in whole) + view.shape[-2:],
-        view.strides,
-        view.offset,
+    # A stretched stack is copied once.
+    stack = tuple(
+        1 if stride == 0 else dim
+        for dim, stride in zip(view.shape[:-2], view.strides[:-2], strict=True)
     )
+    once = _with_shape(view, (*stack, *view.shape[-2:]), view.strides)
     copy = emitter.copy(once, fresh(view.dtype, once.shape))
     return broadcast(copy, view.shape), copy.strides[-2:]
 
@@ -98,7 +99,7 @@ def _blas_strides(view: View) -> Dims | None:
     (as NumPy's is_blasable2d).  The stride of an axis of size 1 is free to choose.
     Integer loops, which are not BLAS's, take anything.
     """
-    item = view.dtype.itemsize
+    item = view.itemsize
     rows, columns = view.shape[-2:]
     row, column = view.strides[-2:]
     if view.dtype.char not in "fdFD":

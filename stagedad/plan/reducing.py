@@ -17,10 +17,10 @@ import numpy as np
 
 from stagedad.ops.type_rules import normal_axes
 from stagedad.plan._emitter import Emitter
+from stagedad.plan._view import View, fresh, loop_axes, merged
 from stagedad.plan.kernels import copy_kernel, sum_rows_kernel, ufunc_kernel
 from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 from stagedad.plan.step import SUM
-from stagedad.plan._view import View, fresh, loop_axes, merged
 from stagedad.types import CODES, TensorType
 
 FEW = 16
@@ -64,7 +64,9 @@ def mean(
     wide = _accumulator(result)
     total = _sum(emitter, view, axes, wide)
     count = emitter.number(prod(view.shape[axis] for axis in axes), wide.dtype)
-    return (emitter.cast(emitter.elementwise(np.true_divide, (total, count), wide), result.dtype),)
+    return (
+        emitter.cast(emitter.elementwise(np.true_divide, (total, count), wide), result.dtype),
+    )
 
 
 @rule("max", "min")
@@ -124,9 +126,7 @@ def _sum(emitter: Emitter, view: View, axes: Sequence[int], result: TensorType) 
     return emitter.cast(View(view.buffer, view.dtype, shape, None, view.offset), result.dtype)
 
 
-def _split_axes(
-    view: View, axes: Sequence[int]
-) -> tuple[list[int], list[int], list[bool]]:
+def _split_axes(view: View, axes: Sequence[int]) -> tuple[list[int], list[int], list[bool]]:
     """Return dims, strides, and whether each is reduced, merged within each sort."""
     dims: list[int] = []
     strides: list[int] = []

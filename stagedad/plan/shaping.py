@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stagedad.plan._emitter import Emitter
-from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 from stagedad.plan._view import View, broadcast, fresh, reshape
+from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 
 
 @rule("copy", "stop_gradient")

@@ -58,14 +58,14 @@ class Pair:
                 kept.append(results[offset])
         types = [(results[offset].shape, results[offset].dtype) for offset in self._real]
         zeros = [
-            _zeros(results[offset])
-            for offset in self.gradient.df_input_vjps
-            if offset >= real
+            _zeros(results[offset]) for offset in self.gradient.df_input_vjps if offset >= real
         ]
 
         def pullback(*cotangents: Any) -> Arrays:
             if len(cotangents) != len(types):
-                raise TypeError(f"pullback: {len(cotangents)} cotangents for {len(types)} outputs")
+                raise TypeError(
+                    f"pullback: {len(cotangents)} cotangents for {len(types)} outputs"
+                )
             given = [
                 _cotangent(offset, value, *type)
                 for offset, value, type in zip(self._real, cotangents, types, strict=True)
@@ -91,5 +91,7 @@ def _cotangent(offset: int, value: Any, shape: tuple[int, ...], dtype: np.dtype[
     if array.dtype == dtype:
         return array
     if not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise DTypeError(f"pullback: cotangent of output {offset} is {array.dtype}, to be {dtype}")
+        raise DTypeError(
+            f"pullback: cotangent of output {offset} is {array.dtype}, to be {dtype}"
+        )
     return array.astype(dtype)

@@ -29,7 +29,9 @@ def compile(graph: Any, backend: str = "numpy") -> Any:
             that is not built.
     """
     if backend not in BACKENDS:
-        raise ValueError(f"compile: unknown backend: {backend!r}\nhint: built: {', '.join(BACKENDS)}")
+        raise ValueError(
+            f"compile: unknown backend: {backend!r}\nhint: built: {', '.join(BACKENDS)}"
+        )
     if isinstance(graph, Gradient):
         return Pair(graph)
     if not isinstance(graph, Graph):

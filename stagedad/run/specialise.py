@@ -75,7 +75,7 @@ class Specialisations:
             self._strided += 1
         return self._made(signature), arrays, False
 
-    def for_types(self, types: Iterable[TensorType | str | Array]) -> Code:
+    def for_types(self, types: Iterable[TensorType | str | Array | None]) -> Code:
         """Return the code for C-contiguous arguments of `types`."""
         wanted = [
             TensorType.of(given) if isinstance(given, np.ndarray) else as_type(given)
@@ -191,10 +191,13 @@ def _check_output(index: int, target: Any, layout: Layout) -> None:
     if target.dtype != layout.dtype:
         raise DTypeError(f"run: output {index} is {target.dtype}, to be {layout.dtype}")
     if target.shape != layout.shape:
-        raise ShapeError("run", f"output {index} has the wrong shape", target.shape, layout.shape)
+        raise ShapeError(
+            "run", f"output {index} has the wrong shape", target.shape, layout.shape
+        )
     if not target.flags.writeable:
         raise ValueError(f"run: output {index} is read-only")
     if any(
-        stride == 0 and dim > 1 for dim, stride in zip(target.shape, target.strides, strict=True)
+        stride == 0 and dim > 1
+        for dim, stride in zip(target.shape, target.strides, strict=True)
     ):
         raise ValueError(f"run: output {index} overlaps itself")

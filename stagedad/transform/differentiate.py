@@ -135,7 +135,13 @@ def _checked(
             f"differentiate: nan_policy={nan_policy!r}\nhint: one of {NAN_POLICIES}"
         )
     inputs = graph.inputs
-    flags = list(requires_grad)
+    try:
+        flags = list(requires_grad)
+    except TypeError:
+        raise TypeError(
+            f"differentiate: one flag an input is wanted: {type(requires_grad).__name__}\n"
+            f"hint: [True] * {len(inputs)}"
+        ) from None
     if len(flags) != len(inputs):
         raise ValueError(f"differentiate: {len(inputs)} inputs: {len(flags)} flags given")
     for i, flag in enumerate(flags):

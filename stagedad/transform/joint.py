@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from stagedad.ir import Graph, Node, Value
+from stagedad.ir import Graph, Value
 from stagedad.ops import OPS
+from stagedad.transform import _passes
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
@@ -13,12 +12,8 @@ from stagedad.types import TensorType
 
 __all__ = ["joint"]
 
-
-class _Zero:
-    """A cotangent that is zero whatever the inputs are; knows what array it would be."""
-
-    def __init__(self, type_: TensorType | None) -> None:
-        self.type = type_
+_LINEAR = frozenset(kind for kind, op in OPS.items() if "linear" in op.traits)
+_PRODUCTS = frozenset(kind for kind, op in OPS.items() if "multilinear" in op.traits)
 
 
 def joint(gradient: Gradient) -> Graph:
@@ -30,66 +25,38 @@ def joint(gradient: Gradient) -> Graph:
     """
     graph = Graph()
     inputs = [graph.add_input(value.type, name=value.name) for value in gradient.f.inputs]
-    cotangents: list[Value | _Zero] = []
     slots = gradient.df.inputs[len(gradient.df_input_captures) :]
-    for offset, slot in zip(gradient.df_input_vjps, slots, strict=True):
-        if offset < gradient.f_real_outputs:
-            cotangents.append(graph.add_input(slot.type, name=slot.name))
-        else:
-            cotangents.append(_Zero(slot.type))
+    seeds = dict(zip(gradient.df_input_vjps, slots, strict=True))
+    cotangents = {
+        offset: graph.add_input(slot.type, name=slot.name)
+        for offset, slot in seeds.items()
+        if offset < gradient.f_real_outputs
+    }
     outputs = graph.inline(gradient.f, inputs)
+    zeros: dict[TensorType, Value] = {}
+    for offset in seeds:
+        if offset >= gradient.f_real_outputs:
+            cotangents[offset] = _zero(graph, outputs[offset], zeros)
     captured = [
         (inputs if kind is Capture.INPUT else outputs)[offset]
         for kind, offset in gradient.df_input_captures
     ]
-    values: dict[Value, Any] = dict(zip(gradient.df.inputs, captured + cotangents, strict=True))
-    for node in gradient.df.nodes():
-        _clone(graph, node, values)
-    for value in outputs[: gradient.f_real_outputs]:
+    given = [cotangents[offset] for offset in gradient.df_input_vjps]
+    cotangents_in = graph.inline(gradient.df, [*captured, *given])
+    for value in (*outputs[: gradient.f_real_outputs], *cotangents_in):
         graph.register_output(value)
-    for value in gradient.df.outputs:
-        graph.register_output(_array(graph, values[value]))
+    _passes.drop_zeros(graph, _LINEAR, _PRODUCTS)
     cse(graph)
     dce(graph)
     return graph
 
 
-def _clone(graph: Graph, node: Node, values: dict[Value, Any]) -> None:
-    """Append the node to `graph`, or see that zeros make it needless."""
-    operands = [values[value] for value in node.inputs]
-    if any(isinstance(operand, _Zero) for operand in operands):
-        made = _with_zeros(node, operands)
-        if made is not None:
-            values[node.output] = made
-            return
-        for value, operand in zip(node.inputs, operands, strict=True):
-            values[value] = _array(graph, operand)
-    node.clone_into(graph, values)
-
-
-def _with_zeros(node: Node, operands: list[Any]) -> Value | _Zero | None:
-    """What the node gives where some operands are zeros; None if there is no short form."""
-    if len(node.outputs) != 1:
-        return None
-    type_ = node.output.type
-    zeros = [isinstance(operand, _Zero) for operand in operands]
-    linear = node.kind in OPS and "linear" in OPS[node.kind].traits
-    if (all(zeros) and linear) or (node.kind in ("mul", "mul0") and any(zeros)):
-        return _Zero(type_)
-    if node.kind == "add" and node.attributes["alpha"] == 1:
-        other = operands[zeros.index(False)]
-        if other.type is type_ and type_ is not None:
-            return other  # type: ignore[no-any-return]
-    return None
-
-
-def _array(graph: Graph, value: Value | _Zero) -> Value:
-    if not isinstance(value, _Zero):
-        return value
-    if value.type is None or not value.type.is_static:
-        raise ValueError("joint: a temporary's cotangent is zero, of unknown shape")
-    zero = value.type.dtype.type(0).item()
-    made: Value = graph.insert(
-        "constant", value=zero, dtype=value.type.dtype, shape=value.type.shape, is_zero=1
-    )
-    return made
+def _zero(graph: Graph, like: Value, zeros: dict[TensorType, Value]) -> Value:
+    """Return a structural zero with the type of `like`, from `zeros` if it is there."""
+    type_ = like.type
+    if type_ is None or not type_.is_static:
+        made: Value = graph.insert("zeros_like", like)
+        return made
+    if type_ not in zeros:
+        zeros[type_] = graph.insert("constant", **_passes.zero_attributes(type_))
+    return zeros[type_]

@@ -430,3 +430,18 @@ def test_handles_are_not_made_by_hand():
         Node()
     with pytest.raises(TypeError):
         Value()
+
+
+@pytest.mark.parametrize("location", [3, "model.py:3", ("model.py",), (3, "model.py"), [1, 2]])
+def test_a_location_is_a_file_and_a_line(location):
+    graph = Graph()
+    a = graph.add_input("f64[]")
+    with pytest.raises((TypeError, ValueError)):
+        graph.insert("neg", a, location=location)
+    assert len(graph) == 0
+
+
+def test_a_node_has_no_negative_number_of_outputs():
+    graph = Graph()
+    with pytest.raises(ValueError, match="outputs"):
+        graph.create("f", outputs=-1)

@@ -264,7 +264,9 @@ def test_run_fills_strided_and_unaligned_outputs(twice):
 
 
 def test_run_refuses_before_anything_is_written():
-    program = program_of(lambda graph, x: (graph.insert("exp", x), graph.insert("neg", x)), None)
+    program = program_of(
+        lambda graph, x: (graph.insert("exp", x), graph.insert("neg", x)), None
+    )
     x = np.zeros(4)
     first = np.full(4, 5.0)
     locked = np.zeros(4)
@@ -386,7 +388,9 @@ def test_specialises_ahead():
 
 
 def test_types_known_in_the_graph_need_no_call():
-    program = program_of(lambda graph, x: graph.insert("exp", graph.insert("exp", x)), "f64[64]")
+    program = program_of(
+        lambda graph, x: graph.insert("exp", graph.insert("exp", x)), "f64[64]"
+    )
     assert len(program.instructions) == 2
     assert program.workspace_bytes == 512
 

@@ -11,10 +11,46 @@ from stagedad.ops import evaluate, infer
 from stagedad.run import compile
 from stagedad.types import TensorType
 
-SHAPES = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (0,), (2, 0), (4, 3), (2100,), (3, 700)]
+SHAPES = [
+    (),
+    (1,),
+    (3,),
+    (2, 3),
+    (3, 1),
+    (1, 3),
+    (2, 1, 3),
+    (0,),
+    (2, 0),
+    (4, 3),
+    (2100,),
+    (3, 700),
+]
 DTYPES = ["f8", "f8", "f4", "i8", "i4", "b1", "c16", "f2"]
-UNARY = ["neg", "abs", "square", "sin", "tanh", "conj", "real", "imag", "logical_not", "isnan", "copy"]
-BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "less", "equal", "mul0", "logical_and"]
+UNARY = [
+    "neg",
+    "abs",
+    "square",
+    "sin",
+    "tanh",
+    "conj",
+    "real",
+    "imag",
+    "logical_not",
+    "isnan",
+    "copy",
+]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "less",
+    "equal",
+    "mul0",
+    "logical_and",
+]
 ANY_AXIS = st.sampled_from([None, 0, -1, 1, (0, 1), (-1, 0), ()])
 
 
@@ -54,7 +90,9 @@ def attempts(draw, values):
         return "unslice", [x], {"shape": wide, "start": start, "stop": stop, "step": step}
     if sort == 10:
         return "concatenate", [x, draw(pick), x], {"axis": draw(st.integers(-1, 0))}
-    return draw(st.sampled_from([("matmul", [x, draw(pick)], {}), ("astype", [x], {"dtype": "f8"})]))
+    return draw(
+        st.sampled_from([("matmul", [x, draw(pick)], {}), ("astype", [x], {"dtype": "f8"})])
+    )
 
 
 @st.composite
@@ -106,7 +144,9 @@ def test_agrees_node_by_node(case):
             finite = np.abs(want[np.isfinite(want)])
             scale = float(np.max(finite, initial=1))
             with np.errstate(all="ignore"):
-                np.testing.assert_allclose(result, want, rtol=2000 * eps, atol=2000 * eps * scale)
+                np.testing.assert_allclose(
+                    result, want, rtol=2000 * eps, atol=2000 * eps * scale
+                )
         else:
             agree = np.mean(result == want) if want.size else 1.0
             assert agree > 0.9

@@ -844,3 +844,32 @@ def test_third_derivative_of_a_cube():
         joined.register_output(result)
         assert run(joined, x) == (expected,)
         first = differentiate(joined, [True])
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("block", range(3))
+def test_compiled_pairs_of_random_graphs_agree_with_the_evaluator(block, typed):
+    sd = pytest.importorskip("stagedad")
+    if not hasattr(sd, "compile"):
+        pytest.skip("programs are not built yet")
+    for seed in range(7000 + 40 * block, 7040 + 40 * block):
+        sample = Sample(seed, typed=typed)
+        gradient = differentiate(sample.graph, sample.flags)
+        pair = sd.compile(gradient)
+        outputs = run(gradient.f, *sample.arrays)
+        compare_arrays(pair.f(*sample.arrays), outputs, seed)
+        saved = captured(gradient, sample.arrays, outputs)
+        cotangents = [
+            sample.rng.normal(size=outputs[j].shape).astype(outputs[j].dtype)
+            for j in gradient.df_input_vjps
+        ]
+        expected = run(gradient.df, *saved, *cotangents)
+        compare_arrays(pair.df(*saved, *cotangents), expected, seed)
+
+
+def compare_arrays(found, expected, seed):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=f"seed {seed}")

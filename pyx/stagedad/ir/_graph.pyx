@@ -16,7 +16,8 @@ from stagedad.ir._handles cimport (
 from stagedad.ir._kinds cimport (
     attribute_defaults, infer_types, kind_index, own_attributes)
 from stagedad.ir._slabs cimport (
-    NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, release_slabs, shared, value_map_for)
+    NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, check_place, release_slabs, shared,
+    value_map_for)
 
 from stagedad.ir._handles import iterate
 from stagedad.ir._slabs import NAME
@@ -94,7 +95,7 @@ cdef class Graph(Slabs):
         """Create a node at the end.  Returns its output, or a tuple if it has not exactly one.
 
         Given:  %a, %b
-        Do:     graph.insert("mul", a, b)
+        Do:     graph.insert("mul", %a, %b)
         Gives:  %2 = mul(%a, %b)
         """
         cdef int32_t node = self.build(kind, inputs, outputs, location, scope, attributes, None)
@@ -135,6 +136,9 @@ cdef class Graph(Slabs):
             type = self.value_recs[own_value(self, <Value>value)].type
             operand_types.append(None if type == NULL else <object>type)
         own = own_attributes(kind_id, attributes)
+        check_place(location, scope)
+        if outputs is not None and not 0 <= outputs <= 0xFFFF:
+            raise ValueError(f"{kind}: a node has 0 to 65535 outputs: {outputs}")
         if types is None:
             if attribute_defaults(kind_id) is None:
                 types = (None,) * (1 if outputs is None else outputs)

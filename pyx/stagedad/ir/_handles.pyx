@@ -13,7 +13,8 @@ from stagedad.ops import REQUIRED
 from stagedad.types import as_type
 
 from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_name, own_attributes
-from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, Slabs, describe, shared, shown
+from stagedad.ir._slabs cimport (
+    NONE, PARAM, RETURN, NodeRec, Slabs, check_place, describe, shared, shown)
 
 from stagedad.ir._move import move_legally
 
@@ -265,6 +266,7 @@ cdef class Node:
     def location(self, location):
         cdef int32_t index = self.live()
         cdef PyObject *old = self.graph.node_recs[index].location
+        check_place(location, None)
         self.graph.node_recs[index].location = (
             NULL if location is None else shared(<PyObject *>location))
         Py_XDECREF(old)
@@ -279,6 +281,7 @@ cdef class Node:
     def scope(self, scope):
         cdef int32_t index = self.live()
         cdef PyObject *old = self.graph.node_recs[index].scope
+        check_place(None, scope)
         self.graph.node_recs[index].scope = NULL if scope is None else shared(<PyObject *>scope)
         Py_XDECREF(old)
 

@@ -17,6 +17,8 @@ def move_legally(Slabs graph not None, int32_t node, int32_t point, bint after):
     cdef bint split
     cdef int32_t current, anchor
     cdef list moving = [node]
+    cdef set near          # what the next node must not touch, to stay where it is
+    cdef set far           # what the point itself must not touch
     if point == PARAM:
         point, after = graph.node_recs[RETURN].next, False
     if point == RETURN:
@@ -27,15 +29,22 @@ def move_legally(Slabs graph not None, int32_t node, int32_t point, bint after):
         return False
     # Walk towards the point; what cannot be passed joins.
     down = graph.node_recs[node].position < graph.node_recs[point].position
+    near = {node} if down else producers(graph, node)
+    far = set() if down != after else near
     current = step(graph, node, down)
     while current != point:
-        if touches(graph, moving, current, down):
+        if touches(graph, near, current, down):
             moving.append(current)
+            for known in (near, far) if far is not near else (near,):
+                if down:
+                    known.add(current)
+                else:
+                    known.update(producers(graph, current))
         current = step(graph, current, down)
     # Right before a later point (or after an earlier one) only `node` stays on this side:
     # the others must get past the point.
     split = down != after
-    if touches(graph, moving[1:] if split else moving, point, down):
+    if touches(graph, far, point, down):
         return False
     if split:
         place(graph, node, point, after)
@@ -56,22 +65,19 @@ cdef int32_t step(Slabs graph, int32_t node, bint down) noexcept:
     return graph.node_recs[node].next if down else graph.node_recs[node].prev
 
 
-cdef bint touches(Slabs graph, list moving, int32_t other, bint down) except -1:
-    """Whether `other` reads one of `moving` (going down) or is read by one (going up)."""
-    cdef int32_t node
-    for node in moving:
-        if reads(graph, other, node) if down else reads(graph, node, other):
-            return True
-    return False
+cdef bint touches(Slabs graph, set known, int32_t other, bint down) except -1:
+    """Going down: whether `other` reads a node of `known`.  Going up: whether it is one."""
+    return other in known if not down else not known.isdisjoint(producers(graph, other))
 
 
-cdef bint reads(Slabs graph, int32_t user, int32_t producer) noexcept:
+cdef set producers(Slabs graph, int32_t node):
+    """The nodes that compute the operands."""
     cdef int32_t i, value
-    for i in range(graph.node_recs[user].input_count):
-        value = graph.use_recs[graph.node_recs[user].first_input + i].value
-        if graph.value_recs[value].node == producer:
-            return True
-    return False
+    cdef set found = set()
+    for i in range(graph.node_recs[node].input_count):
+        value = graph.use_recs[graph.node_recs[node].first_input + i].value
+        found.add(graph.value_recs[value].node)
+    return found
 
 
 cdef bint stages_allow(Slabs graph, int32_t node, int32_t point, bint after) noexcept:

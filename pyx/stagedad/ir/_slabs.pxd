@@ -102,3 +102,4 @@ cdef int32_t *value_map_for(Slabs source) except NULL
 cdef PyObject *shared(PyObject *thing) noexcept
 cdef str shown(Slabs graph, int32_t value)
 cdef str describe(Slabs graph, int32_t node)
+cdef int check_place(object location, object scope) except -1

@@ -475,3 +475,15 @@ cdef str describe(Slabs graph, int32_t node):
         inputs.append(shown(graph, value))
     line = f"{kind_name(graph.node_recs[node].kind)}({', '.join(inputs)})"
     return f"{', '.join(outputs)} = {line}" if outputs else line
+
+
+cdef int check_place(object location, object scope) except -1:
+    """A location is (file, line), a scope a path; both fit on a line of text."""
+    if location is not None and not (
+        isinstance(location, tuple) and len(location) == 2 and isinstance(location[0], str)
+        and isinstance(location[1], int) and location[0].isprintable() and location[0]
+    ):
+        raise ValueError(f"graph: a location is (file, line): {location!r}")
+    if scope is not None and not (isinstance(scope, str) and scope.isprintable() and scope):
+        raise ValueError(f"graph: a scope is a printable text: {scope!r}")
+    return 0

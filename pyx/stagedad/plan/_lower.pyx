@@ -6,7 +6,6 @@ the pattern of all later nodes of its kind, attributes and operand types: those
 are copied from it, which is how planning stays below a few microseconds a node.
 """
 
-from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t
 
 import numpy as np
@@ -135,7 +134,7 @@ cdef int _lower_node(
         made = _apply_rule(emitter, attributes, reads, results, held)
         if len(made) != rec.output_count or len(results) != rec.output_count:
             raise KernelError(
-                f"{emitter.origin.op}: {rec.output_count} outputs of the node, {len(made)} results"
+                f"{emitter.origin.op}: {rec.output_count} outputs for {len(made)} results"
             )
     except Exception as error:
         error.add_note(f"in {emitter.origin}")
@@ -217,7 +216,8 @@ cdef View _constant(Emitter emitter, dict attributes, result, held):
     if isinstance(attributes["value"], np.ndarray):
         view = emitter.cast(next(held), result.dtype)
         if view.shape != result.shape and attributes["shape"] is None:
-            raise ShapeError("constant", "the array changed its shape", result.shape, view.shape)
+            problem = "the array changed its shape"
+            raise ShapeError("constant", problem, result.shape, view.shape)
     else:
         view = emitter.number(attributes["value"], result.dtype)
     return broadcast(view, result.shape)

@@ -17,11 +17,11 @@ cdef class Step:
     cdef readonly Py_ssize_t inputs
     cdef public tuple dims          # what the loop is called with
     cdef public tuple strides
-    cdef readonly tuple outer       # how many axes; for each, its extent and one stride an operand
+    cdef readonly tuple outer       # how many axes; of each, extent and one stride an operand
     cdef public tuple slots         # places of the operands
     cdef public bint donates        # the output may take the place of an input that dies here
     cdef public object function     # of an object call
-    cdef public object problem      # from copies of the operands to the exception of a failed loop
+    cdef public object problem      # from copies of the operands to the failed loop's exception
     cdef public Py_ssize_t count    # of a block: the steps that belong to it
     cdef public tuple moving        # of a block: slots that advance, each with its stride
 

@@ -4,7 +4,7 @@
 cdef class Buffer:
     """Memory that is written once and then read, in one of the spaces of step.py."""
     cdef public int space
-    cdef public Py_ssize_t index    # which input or output; of a temporary -1 until it is placed
+    cdef public Py_ssize_t index    # which input or output; a temporary's: -1 until placed
     cdef public Py_ssize_t nbytes
     cdef public Py_ssize_t place    # byte offset in the arena
     cdef public Py_ssize_t first    # the steps between which it holds its value

@@ -35,7 +35,9 @@ cdef class Buffer:
 @cython.final
 @cython.no_gc
 cdef class View:
-    def __init__(self, Buffer buffer, dtype, tuple shape, tuple strides=None, Py_ssize_t offset=0):
+    def __init__(
+        self, Buffer buffer, dtype, tuple shape, tuple strides=None, Py_ssize_t offset=0
+    ):
         set_view(self, buffer, dtype, shape, offset)
         self.given_strides = strides
         self.dense = strides is None or is_dense(shape, strides, self.itemsize)

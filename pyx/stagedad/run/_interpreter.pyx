@@ -20,7 +20,8 @@ from numpy cimport npy_intp
 
 from stagedad.run._loops cimport Loop, native, wrap
 from stagedad.run.arrays cimport (
-    sad_data, sad_flags, sad_is_array, sad_is_native, sad_ndim, sad_number, sad_shape, sad_strides
+    sad_data, sad_flags, sad_is_array, sad_is_native, sad_ndim, sad_number, sad_shape,
+    sad_strides
 )
 
 cnp.import_array()

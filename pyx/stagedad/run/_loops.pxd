@@ -28,4 +28,6 @@ cdef class Loop:
 
 
 cpdef Loop native(object kernel)
-cdef object wrap(char *data, int ndim, const npy_intp *shape, const npy_intp *strides, int number)
+cdef object wrap(
+    char *data, int ndim, const npy_intp *shape, const npy_intp *strides, int number
+)

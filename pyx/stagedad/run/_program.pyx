@@ -97,7 +97,9 @@ cdef class Program:
                 return self.specialisations.run_through_temporaries(
                     self, code.plan, arguments, targets
                 )
-        _check_overlaps(tuple_items(arguments), code.inputs, tuple_items(targets), code.outputs)
+        _check_overlaps(
+            tuple_items(arguments), code.inputs, tuple_items(targets), code.outputs
+        )
         code.launch_into(tuple_items(arguments), tuple_items(targets))
         if code.twin is not None:
             code.compare(targets, code.twin.launch(tuple_items(arguments)))
@@ -127,7 +129,7 @@ cdef class Program:
         return self.current().plan.types
 
     def cache_info(self):
-        """Hits, misses, maxsize and currsize of the specialisations, as functools' caches say."""
+        """Hits, misses, maxsize and currsize of the specialisations, as functools has them."""
         return self.specialisations.info(self.hits)
 
     def cache_clear(self):

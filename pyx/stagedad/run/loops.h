@@ -24,40 +24,43 @@
 
 #include "half.h"
 
-typedef int (*sad_loop)(void *context, char *const *data, const npy_intp *dims,
-                        const npy_intp *strides, void *auxdata);
+typedef int (*sad_loop)(void* context, char* const* data, const npy_intp* dims,
+                        const npy_intp* strides, void* auxdata);
 
 /* One typed loop, ready to be called. */
 typedef struct {
   sad_loop loop;
-  void *context;
-  void *auxdata;
+  void* context;
+  void* auxdata;
 } sad_kernel;
 
-typedef struct { float re, im; } sad_c64;
-typedef struct { double re, im; } sad_c128;
+typedef struct {
+  float re, im;
+} sad_c64;
+typedef struct {
+  double re, im;
+} sad_c128;
 
-#define SAD_ARGS                                                               \
-  void *context, char *const *data, const npy_intp *dims,                      \
-      const npy_intp *strides, void *auxdata
+#define SAD_ARGS \
+  void *context, char *const *data, const npy_intp *dims, const npy_intp *strides, void *auxdata
 #define SAD_UNUSED (void)context, (void)auxdata
 
 /* copy: (source, target), by item size ----------------------------------- */
 
-#define SAD_COPY(SIZE)                                                         \
-  static int sad_copy_##SIZE(SAD_ARGS) {                                       \
-    npy_intp n = dims[0], step = strides[0], to = strides[1], i;               \
-    const char *source = data[0];                                              \
-    char *target = data[1];                                                    \
-    SAD_UNUSED;                                                                \
-    if (step == SIZE && to == SIZE) {                                          \
-      memmove(target, source, (size_t)n * SIZE);                               \
-      return 0;                                                                \
-    }                                                                          \
-    for (i = 0; i < n; i++, source += step, target += to) {                    \
-      memcpy(target, source, SIZE);                                            \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_COPY(SIZE)                                           \
+  static int sad_copy_##SIZE(SAD_ARGS) {                         \
+    npy_intp n = dims[0], step = strides[0], to = strides[1], i; \
+    const char* source = data[0];                                \
+    char* target = data[1];                                      \
+    SAD_UNUSED;                                                  \
+    if (step == SIZE && to == SIZE) {                            \
+      memmove(target, source, (size_t)n * SIZE);                 \
+      return 0;                                                  \
+    }                                                            \
+    for (i = 0; i < n; i++, source += step, target += to) {      \
+      memcpy(target, source, SIZE);                              \
+    }                                                            \
+    return 0;                                                    \
   }
 SAD_COPY(1)
 SAD_COPY(2)
@@ -67,18 +70,18 @@ SAD_COPY(16)
 
 /* where: (condition, then, else, target), by item size -------------------- */
 
-#define SAD_WHERE(SIZE)                                                        \
-  static int sad_where_##SIZE(SAD_ARGS) {                                      \
-    npy_intp n = dims[0], i;                                                   \
+#define SAD_WHERE(SIZE)                                                          \
+  static int sad_where_##SIZE(SAD_ARGS) {                                        \
+    npy_intp n = dims[0], i;                                                     \
     npy_intp s0 = strides[0], s1 = strides[1], s2 = strides[2], s3 = strides[3]; \
-    const char *condition = data[0], *then = data[1], *other = data[2];        \
-    char *target = data[3];                                                    \
-    SAD_UNUSED;                                                                \
-    for (i = 0; i < n; i++) {                                                  \
-      memcpy(target, *condition ? then : other, SIZE);                         \
-      condition += s0, then += s1, other += s2, target += s3;                  \
-    }                                                                          \
-    return 0;                                                                  \
+    const char *condition = data[0], *then = data[1], *other = data[2];          \
+    char* target = data[3];                                                      \
+    SAD_UNUSED;                                                                  \
+    for (i = 0; i < n; i++) {                                                    \
+      memcpy(target, *condition ? then : other, SIZE);                           \
+      condition += s0, then += s1, other += s2, target += s3;                    \
+    }                                                                            \
+    return 0;                                                                    \
   }
 SAD_WHERE(1)
 SAD_WHERE(2)
@@ -88,26 +91,26 @@ SAD_WHERE(16)
 
 /* mul0: (g, partial, target): 0 where g == 0, else g * partial ------------- */
 
-#define SAD_MUL0_REAL(NAME, TYPE)                                              \
-  static int sad_mul0_##NAME(SAD_ARGS) {                                       \
-    npy_intp n = dims[0], i;                                                   \
-    SAD_UNUSED;                                                                \
-    if (strides[0] == sizeof(TYPE) && strides[1] == sizeof(TYPE) &&            \
-        strides[2] == sizeof(TYPE)) {                                          \
-      const TYPE *g = (const TYPE *)data[0], *partial = (const TYPE *)data[1]; \
-      TYPE *target = (TYPE *)data[2];                                          \
-      for (i = 0; i < n; i++) {                                                \
-        TYPE product = g[i] * partial[i];                                      \
-        target[i] = g[i] == 0 ? 0 : product;                                   \
-      }                                                                        \
-      return 0;                                                                \
-    }                                                                          \
-    for (i = 0; i < n; i++) {                                                  \
-      TYPE g = *(TYPE *)(data[0] + i * strides[0]);                            \
-      TYPE product = g * *(TYPE *)(data[1] + i * strides[1]);                  \
-      *(TYPE *)(data[2] + i * strides[2]) = g == 0 ? 0 : product;              \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_MUL0_REAL(NAME, TYPE)                                            \
+  static int sad_mul0_##NAME(SAD_ARGS) {                                     \
+    npy_intp n = dims[0], i;                                                 \
+    SAD_UNUSED;                                                              \
+    if (strides[0] == sizeof(TYPE) && strides[1] == sizeof(TYPE) &&          \
+        strides[2] == sizeof(TYPE)) {                                        \
+      const TYPE *g = (const TYPE*)data[0], *partial = (const TYPE*)data[1]; \
+      TYPE* target = (TYPE*)data[2];                                         \
+      for (i = 0; i < n; i++) {                                              \
+        TYPE product = g[i] * partial[i];                                    \
+        target[i] = g[i] == 0 ? 0 : product;                                 \
+      }                                                                      \
+      return 0;                                                              \
+    }                                                                        \
+    for (i = 0; i < n; i++) {                                                \
+      TYPE g = *(TYPE*)(data[0] + i * strides[0]);                           \
+      TYPE product = g * *(TYPE*)(data[1] + i * strides[1]);                 \
+      *(TYPE*)(data[2] + i * strides[2]) = g == 0 ? 0 : product;             \
+    }                                                                        \
+    return 0;                                                                \
   }
 SAD_MUL0_REAL(f32, float)
 SAD_MUL0_REAL(f64, double)
@@ -116,25 +119,25 @@ static int sad_mul0_f16(SAD_ARGS) {
   npy_intp n = dims[0], i;
   SAD_UNUSED;
   for (i = 0; i < n; i++) {
-    double g = sad_half_to_double(*(uint16_t *)(data[0] + i * strides[0]));
-    double partial = sad_half_to_double(*(uint16_t *)(data[1] + i * strides[1]));
-    *(uint16_t *)(data[2] + i * strides[2]) = g == 0 ? 0 : sad_half_from_double(g * partial);
+    double g = sad_half_to_double(*(uint16_t*)(data[0] + i * strides[0]));
+    double partial = sad_half_to_double(*(uint16_t*)(data[1] + i * strides[1]));
+    *(uint16_t*)(data[2] + i * strides[2]) = g == 0 ? 0 : sad_half_from_double(g * partial);
   }
   return 0;
 }
 
-#define SAD_MUL0_COMPLEX(NAME, TYPE)                                           \
-  static int sad_mul0_##NAME(SAD_ARGS) {                                       \
-    npy_intp n = dims[0], i;                                                   \
-    SAD_UNUSED;                                                                \
-    for (i = 0; i < n; i++) {                                                  \
-      TYPE g = *(TYPE *)(data[0] + i * strides[0]);                            \
-      TYPE p = *(TYPE *)(data[1] + i * strides[1]);                            \
-      TYPE product = {g.re * p.re - g.im * p.im, g.re * p.im + g.im * p.re};   \
-      TYPE zero = {0, 0};                                                      \
-      *(TYPE *)(data[2] + i * strides[2]) = g.re == 0 && g.im == 0 ? zero : product; \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_MUL0_COMPLEX(NAME, TYPE)                                                \
+  static int sad_mul0_##NAME(SAD_ARGS) {                                            \
+    npy_intp n = dims[0], i;                                                        \
+    SAD_UNUSED;                                                                     \
+    for (i = 0; i < n; i++) {                                                       \
+      TYPE g = *(TYPE*)(data[0] + i * strides[0]);                                  \
+      TYPE p = *(TYPE*)(data[1] + i * strides[1]);                                  \
+      TYPE product = {g.re * p.re - g.im * p.im, g.re * p.im + g.im * p.re};        \
+      TYPE zero = {0, 0};                                                           \
+      *(TYPE*)(data[2] + i * strides[2]) = g.re == 0 && g.im == 0 ? zero : product; \
+    }                                                                               \
+    return 0;                                                                       \
   }
 SAD_MUL0_COMPLEX(c64, sad_c64)
 SAD_MUL0_COMPLEX(c128, sad_c128)
@@ -149,7 +152,7 @@ static int sad_gather(SAD_ARGS) {
   SAD_UNUSED;
   for (i = 0; i < n; i++) {
     int64_t index;
-    const char *source;
+    const char* source;
     memcpy(&index, data[1] + i * strides[1], 8);
     if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;
     source = data[0] + (index < 0 ? index + extent : index) * strides[0];
@@ -168,19 +171,21 @@ static int sad_gather(SAD_ARGS) {
 ** extent of the indexed axis, items of one entry (contiguous).  strides[2]
 ** steps the indexed axis.
 */
-#define SAD_SCATTER_ADD(NAME, TYPE, ADD)                                       \
-  static int sad_scatter_add_##NAME(SAD_ARGS) {                                \
-    npy_intp n = dims[0], extent = dims[1], items = dims[2], i, j;             \
-    SAD_UNUSED;                                                                \
-    for (i = 0; i < n; i++) {                                                  \
-      int64_t index = *(int64_t *)(data[1] + i * strides[1]);                  \
-      const TYPE *g = (const TYPE *)(data[0] + i * strides[0]);                \
-      TYPE *target;                                                            \
-      if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;     \
-      target = (TYPE *)(data[2] + (index < 0 ? index + extent : index) * strides[2]); \
-      for (j = 0; j < items; j++) { ADD; }                                     \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_SCATTER_ADD(NAME, TYPE, ADD)                                             \
+  static int sad_scatter_add_##NAME(SAD_ARGS) {                                      \
+    npy_intp n = dims[0], extent = dims[1], items = dims[2], i, j;                   \
+    SAD_UNUSED;                                                                      \
+    for (i = 0; i < n; i++) {                                                        \
+      int64_t index = *(int64_t*)(data[1] + i * strides[1]);                         \
+      const TYPE* g = (const TYPE*)(data[0] + i * strides[0]);                       \
+      TYPE* target;                                                                  \
+      if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;           \
+      target = (TYPE*)(data[2] + (index < 0 ? index + extent : index) * strides[2]); \
+      for (j = 0; j < items; j++) {                                                  \
+        ADD;                                                                         \
+      }                                                                              \
+    }                                                                                \
+    return 0;                                                                        \
   }
 #define SAD_PLUS target[j] += g[j]
 #define SAD_WRAP(U) target[j] = (U)((U)target[j] + (U)g[j])
@@ -208,7 +213,7 @@ static int sad_check_exponent(SAD_ARGS) {
   npy_intp i;
   SAD_UNUSED;
   for (i = 0; i < dims[0]; i++) {
-    if (*(int64_t *)(data[0] + i * strides[0]) < 0) return -1;
+    if (*(int64_t*)(data[0] + i * strides[0]) < 0) return -1;
   }
   return 0;
 }
@@ -225,70 +230,71 @@ static int sad_check_exponent(SAD_ARGS) {
 #define SAD_IN_STEP
 #endif
 
-#define SAD_SHORT_BINARY(NAME, CODE, TYPE, OP)                                 \
-  static int sad_short_##NAME##_##CODE(SAD_ARGS) {                             \
-    npy_intp n = dims[0], i;                                                   \
-    const char *left = data[0], *right = data[1];                              \
-    char *target = data[2];                                                    \
-    SAD_UNUSED;                                                                \
-    *(TYPE *)target = *(TYPE *)left OP *(TYPE *)right;                         \
-    if (n == 1) return 0;                                                      \
-    if (strides[0] == sizeof(TYPE) && strides[1] == sizeof(TYPE) &&            \
-        strides[2] == sizeof(TYPE)) {                                          \
-      SAD_IN_STEP                                                              \
-      for (i = 1; i < n; i++) {                                                \
-        ((TYPE *)target)[i] = ((TYPE *)left)[i] OP((TYPE *)right)[i];          \
-      }                                                                        \
-      return 0;                                                                \
-    }                                                                          \
-    for (i = 1; i < n; i++) {                                                  \
-      left += strides[0], right += strides[1], target += strides[2];           \
-      *(TYPE *)target = *(TYPE *)left OP *(TYPE *)right;                       \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_SHORT_BINARY(NAME, CODE, TYPE, OP)                       \
+  static int sad_short_##NAME##_##CODE(SAD_ARGS) {                   \
+    npy_intp n = dims[0], i;                                         \
+    const char *left = data[0], *right = data[1];                    \
+    char* target = data[2];                                          \
+    SAD_UNUSED;                                                      \
+    *(TYPE*)target = *(TYPE*)left OP * (TYPE*)right;                 \
+    if (n == 1) return 0;                                            \
+    if (strides[0] == sizeof(TYPE) && strides[1] == sizeof(TYPE) &&  \
+        strides[2] == sizeof(TYPE)) {                                \
+      SAD_IN_STEP                                                    \
+      for (i = 1; i < n; i++) {                                      \
+        ((TYPE*)target)[i] = ((TYPE*)left)[i] OP((TYPE*)right)[i];   \
+      }                                                              \
+      return 0;                                                      \
+    }                                                                \
+    for (i = 1; i < n; i++) {                                        \
+      left += strides[0], right += strides[1], target += strides[2]; \
+      *(TYPE*)target = *(TYPE*)left OP * (TYPE*)right;               \
+    }                                                                \
+    return 0;                                                        \
   }
-#define SAD_SHORT_UNARY(NAME, CODE, TYPE, EXPR)                                \
-  static int sad_short_##NAME##_##CODE(SAD_ARGS) {                             \
-    npy_intp n = dims[0], i;                                                   \
-    const char *source = data[0];                                              \
-    char *target = data[1];                                                    \
-    SAD_UNUSED;                                                                \
-    for (i = 0; i < n; i++, source += strides[0], target += strides[1]) {      \
-      TYPE a = *(TYPE *)source;                                                \
-      *(TYPE *)target = EXPR;                                                  \
-    }                                                                          \
-    return 0;                                                                  \
+#define SAD_SHORT_UNARY(NAME, CODE, TYPE, EXPR)                           \
+  static int sad_short_##NAME##_##CODE(SAD_ARGS) {                        \
+    npy_intp n = dims[0], i;                                              \
+    const char* source = data[0];                                         \
+    char* target = data[1];                                               \
+    SAD_UNUSED;                                                           \
+    for (i = 0; i < n; i++, source += strides[0], target += strides[1]) { \
+      TYPE a = *(TYPE*)source;                                            \
+      *(TYPE*)target = EXPR;                                              \
+    }                                                                     \
+    return 0;                                                             \
   }
-#define SAD_SHORT(CODE, TYPE)                                                  \
-  SAD_SHORT_BINARY(add, CODE, TYPE, +)                                         \
-  SAD_SHORT_BINARY(subtract, CODE, TYPE, -)                                    \
-  SAD_SHORT_BINARY(multiply, CODE, TYPE, *)                                    \
-  SAD_SHORT_BINARY(divide, CODE, TYPE, /)                                      \
-  SAD_SHORT_UNARY(negative, CODE, TYPE, -a)                                    \
-  SAD_SHORT_UNARY(square, CODE, TYPE, a *a)
+#define SAD_SHORT(CODE, TYPE)               \
+  SAD_SHORT_BINARY(add, CODE, TYPE, +)      \
+  SAD_SHORT_BINARY(subtract, CODE, TYPE, -) \
+  SAD_SHORT_BINARY(multiply, CODE, TYPE, *) \
+  SAD_SHORT_BINARY(divide, CODE, TYPE, /)   \
+  SAD_SHORT_UNARY(negative, CODE, TYPE, -a) \
+  SAD_SHORT_UNARY(square, CODE, TYPE, a* a)
 SAD_SHORT(f32, float)
 SAD_SHORT(f64, double)
 
 #include "casts.h"
 
 /* The table by name, for _loops.pyx. */
-typedef struct { const char *name; sad_loop loop; } sad_named_loop;
+typedef struct {
+  const char* name;
+  sad_loop loop;
+} sad_named_loop;
 
 #define SAD_ROW(NAME) {#NAME, sad_##NAME},
-#define SAD_SHORT_ROWS(CODE)                                                   \
-  SAD_ROW(short_add_##CODE) SAD_ROW(short_subtract_##CODE)                     \
-  SAD_ROW(short_multiply_##CODE) SAD_ROW(short_divide_##CODE)                  \
-  SAD_ROW(short_negative_##CODE) SAD_ROW(short_square_##CODE)
+#define SAD_SHORT_ROWS(CODE)                                                                 \
+  SAD_ROW(short_add_##CODE)                                                                  \
+  SAD_ROW(short_subtract_##CODE) SAD_ROW(short_multiply_##CODE) SAD_ROW(short_divide_##CODE) \
+      SAD_ROW(short_negative_##CODE) SAD_ROW(short_square_##CODE)
 #define SAD_SCATTER_ROW(CODE, ...) SAD_ROW(scatter_add_##CODE)
 
 static const sad_named_loop sad_own_loops[] = {
     SAD_ROW(copy_1) SAD_ROW(copy_2) SAD_ROW(copy_4) SAD_ROW(copy_8) SAD_ROW(copy_16)
-    SAD_ROW(where_1) SAD_ROW(where_2) SAD_ROW(where_4) SAD_ROW(where_8) SAD_ROW(where_16)
-    SAD_ROW(mul0_f16) SAD_ROW(mul0_f32) SAD_ROW(mul0_f64) SAD_ROW(mul0_c64) SAD_ROW(mul0_c128)
-    SAD_ROW(gather) SAD_ROW(check_exponent)
-    SAD_TYPES(SAD_SCATTER_ROW)
-    SAD_SHORT_ROWS(f32) SAD_SHORT_ROWS(f64)
-    SAD_CAST_ROWS
-    {NULL, NULL}};
+        SAD_ROW(where_1) SAD_ROW(where_2) SAD_ROW(where_4) SAD_ROW(where_8) SAD_ROW(where_16)
+            SAD_ROW(mul0_f16) SAD_ROW(mul0_f32) SAD_ROW(mul0_f64) SAD_ROW(mul0_c64)
+                SAD_ROW(mul0_c128) SAD_ROW(gather) SAD_ROW(check_exponent)
+                    SAD_TYPES(SAD_SCATTER_ROW) SAD_SHORT_ROWS(f32) SAD_SHORT_ROWS(f64)
+                        SAD_CAST_ROWS{NULL, NULL}};
 
 #endif

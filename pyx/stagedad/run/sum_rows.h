@@ -9,19 +9,21 @@
 /* Rows that are added one after the other; more are halved first. */
 #define SAD_FEW_ROWS 8
 
-typedef struct { char *at; npy_intp step; } sad_row; /* of elements `step` bytes apart */
+typedef struct {
+  char* at;
+  npy_intp step;
+} sad_row; /* of elements `step` bytes apart */
 
-static int sad_add_row(const sad_kernel *add, npy_intp n, sad_row left, sad_row right,
+static int sad_add_row(const sad_kernel* add, npy_intp n, sad_row left, sad_row right,
                        sad_row sum) {
-  char *data[3] = {left.at, right.at, sum.at};
+  char* data[3] = {left.at, right.at, sum.at};
   npy_intp strides[3] = {left.step, right.step, sum.step};
   return add->loop(add->context, data, &n, strides, add->auxdata);
 }
 
 /* sum = rows of n elements from `first` on, `apart` bytes from one to the next. */
-static int sad_add_rows(const sad_kernel *add, npy_intp n, sad_row first, npy_intp rows,
-                        npy_intp apart, sad_row sum, sad_row scratch,
-                        npy_intp scratch_apart) {
+static int sad_add_rows(const sad_kernel* add, npy_intp n, sad_row first, npy_intp rows,
+                        npy_intp apart, sad_row sum, sad_row scratch, npy_intp scratch_apart) {
   sad_row next = first, deeper = scratch;
 
   if (rows > SAD_FEW_ROWS) {
@@ -62,7 +64,7 @@ static int sad_sum_rows(SAD_ARGS) {
     npy_intp count = n - start < tile ? n - start : tile;
     sad_row first = {data[0] + start * strides[1], strides[1]};
     sad_row sum = {data[2] + start * strides[3], strides[3]};
-    if (sad_add_rows((const sad_kernel *)context, count, first, rows, strides[0], sum, scratch,
+    if (sad_add_rows((const sad_kernel*)context, count, first, rows, strides[0], sum, scratch,
                      strides[2]) != 0) {
       return -1;
     }

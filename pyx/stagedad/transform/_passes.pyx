@@ -1,7 +1,8 @@
 """The sweeps behind `dce` and `cse`."""
 
 from cpython.ref cimport PyObject
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
+from libc.stdlib cimport calloc, free
 
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._kinds cimport kind_name
@@ -83,8 +84,93 @@ def attributes_key(dict attributes):
         value = attributes[name]
         try:
             hash(value)
-            # repr tells 0.0 from -0.0, and nan from itself never.
-            parts.append((name, type(value).__name__, repr(value)))
+            # repr tells 0.0 from -0.0 and holds nan equal to itself; slow, so for these alone.
+            if isinstance(value, (float, complex, tuple)):
+                value = repr(value)
+            parts.append((name, type(value), value))
         except TypeError:
             parts.append((name, id(value)))
     return tuple(parts)
+
+
+def drop_zeros(Graph graph not None, linear, products):
+    """Follow structural zeros through the graph.  Returns how many values lost their users.
+
+    A zero is a constant marked `is_zero`, or `zeros_like`.  A sum with one is its other
+    operand; a kind in `linear` of zeros alone, or one in `products` of any zero, is a zero.
+    Types must be known for that; elsewhere the nodes stay and compute the same.
+    """
+    cdef int32_t node, value, operand, i, zeros, other
+    cdef int32_t values = graph.value_used
+    cdef int dropped = 0
+    cdef dict made = {}
+    cdef str kind
+    cdef bint is_zero
+    cdef uint8_t *zero
+    graph.check_usable()
+    zero = <uint8_t *>calloc(values + 1, 1)
+    if zero == NULL:
+        raise MemoryError("drop_zeros: out of memory")
+    try:
+        node = graph.node_recs[RETURN].next
+        while node != RETURN:
+            kind = kind_name(graph.node_recs[node].kind)
+            value = graph.node_recs[node].first_output
+            zeros = 0
+            other = NONE
+            for i in range(graph.node_recs[node].input_count):
+                operand = graph.use_recs[graph.node_recs[node].first_input + i].value
+                if zero[operand]:
+                    zeros += 1
+                else:
+                    other = operand
+            if kind == "zeros_like" or (kind == "constant" and marked_zero(graph, node)):
+                zero[value] = True
+            elif zeros and graph.node_recs[node].output_count == 1:
+                if (kind == "add" and zeros == 1 and graph.node_recs[node].attributes == NULL
+                        and other != NONE and graph.value_recs[value].type != NULL
+                        and graph.value_recs[other].type == graph.value_recs[value].type):
+                    dropped += graph.replace_uses(value, other, NONE) > 0
+                else:
+                    is_zero = kind in products or (
+                        kind in linear and zeros == graph.node_recs[node].input_count)
+                    zero[value] = is_zero and static(graph, value)
+            node = graph.node_recs[node].next
+        for value in range(values):
+            if zero[value] and graph.value_recs[value].first_use != NONE:
+                kind = kind_name(graph.node_recs[graph.value_recs[value].node].kind)
+                if kind != "constant" and static(graph, value):
+                    graph.replace_uses(value, zero_of_type(graph, value, made), NONE)
+                    dropped += 1
+    finally:
+        free(zero)
+    return dropped
+
+
+cdef bint marked_zero(Graph graph, int32_t node) except -1:
+    cdef PyObject *own = graph.node_recs[node].attributes
+    return own != NULL and bool((<dict>own).get("is_zero"))
+
+
+cdef bint static(Graph graph, int32_t value) except -1:
+    cdef PyObject *type = graph.value_recs[value].type
+    return type != NULL and (<object>type).is_static
+
+
+cdef int32_t zero_of_type(Graph graph, int32_t value, dict made) except -1:
+    """A zero constant at the beginning of the graph, one a type."""
+    cdef object type = <object>graph.value_recs[value].type
+    cdef int32_t node
+    if type not in made:
+        node = graph.build("constant", (), None, None, None, zero_attributes(type), None)
+        graph.node_recs[node].stage = 0
+        graph.value_recs[graph.node_recs[node].first_output].stage = 0
+        graph.attach(node, graph.node_recs[RETURN].next)
+        made[type] = graph.node_recs[node].first_output
+    return <int32_t>made[type]
+
+
+def zero_attributes(type):
+    """The attributes of the constant that is a structural zero of this type."""
+    return {"value": type.dtype.type(0).item(), "dtype": type.dtype, "shape": type.shape,
+            "is_zero": 1}

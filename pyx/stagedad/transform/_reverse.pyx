@@ -26,6 +26,8 @@ from stagedad.ir._kinds cimport kind_index, kind_name
 from stagedad.ir._slabs cimport NONE, PARAM, RETURN
 from stagedad.transform._template cimport Template
 
+from stagedad.transform._passes import zero_attributes
+
 cdef enum:
     ACTIVE = 1           # depends on an input that requires a gradient
     USEFUL = 2           # and its cotangent would reach that input
@@ -372,8 +374,7 @@ cdef class Sweep:
         cdef object type = type_of(graph, value)
         cdef int32_t node
         if static(graph, value):
-            attributes = {"value": type.dtype.type(0).item(), "dtype": type.dtype,
-                          "shape": type.shape, "is_zero": 1}
+            attributes = zero_attributes(type)
             node = graph.build("constant", (), None, None, None, attributes, None)
         else:
             operand = (value_handle(graph, value),)

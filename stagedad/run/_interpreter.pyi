@@ -1,0 +1,26 @@
+from collections.abc import Callable
+from typing import Any
+
+from stagedad.plan import Plan
+
+class Code:
+    def __init__(
+        self,
+        plan: Plan,
+        twin: Code | None = None,
+        comparison: Callable[[Plan, tuple[Any, ...], tuple[Any, ...]], None] | None = None,
+    ) -> None: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def twin(self) -> Code | None: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def keeps_gil(self) -> bool: ...
+
+class ObjectCall: ...
+
+def live_counts() -> dict[str, int]: ...

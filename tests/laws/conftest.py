@@ -1,0 +1,315 @@
+"""Every sample of every op as a small staged program, and which law runs over what."""
+
+import os
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pytest
+
+from stagedad.ir import Graph
+from stagedad.ops import OPS
+from stagedad.ops.samples import ABSENT, LAYOUTS, samples
+from stagedad.run import compile
+from stagedad.transform import Capture, differentiate
+from stagedad.types import CODES, TensorType
+
+# Directions and cotangents a sample.
+ROUNDS = 20 if os.environ.get("STAGEDAD_SOAK") else 1
+
+EVERY = tuple(CODES)
+WIDE = ("f64", "c128")
+INEXACT = ("f64", "c128", "f32", "c64", "f16")
+
+# Law -> the dtypes that it runs over.
+LAWS = {
+    "test_programs_agree_with_the_reference": EVERY,
+    "test_programs_agree_without_loops_too": EVERY,
+    "test_cotangents_agree_with_differences": INEXACT,
+    "test_cotangents_of_temporaries_agree_with_differences": INEXACT,
+    "test_mixed_operands_agree_with_differences": WIDE,
+    "test_every_subset_of_gradients_gives_the_same": WIDE,
+    "test_every_subset_of_cotangents_gives_the_same": WIDE,
+    "test_second_order_through_df": WIDE,
+    "test_second_order_through_the_joint_program": WIDE,
+    "test_joint_is_f_then_df": INEXACT,
+    "test_text_comes_back": EVERY,
+    "test_passes_keep_results": WIDE,
+    "test_vjp_costs_at_most_five_functions": ("f64",),
+}
+FORWARD = {
+    "test_programs_agree_with_the_reference",
+    "test_programs_agree_without_loops_too",
+    "test_text_comes_back",
+}
+TEMPORARIES = {
+    "test_cotangents_of_temporaries_agree_with_differences",
+    "test_every_subset_of_cotangents_gives_the_same",
+}
+SECOND = {"test_second_order_through_df", "test_second_order_through_the_joint_program"}
+DIFFERENCES = {
+    "test_cotangents_agree_with_differences",
+    "test_cotangents_of_temporaries_agree_with_differences",
+    "test_mixed_operands_agree_with_differences",
+}
+
+# (dtype of the first operand, of the others) by the dtype of their result.
+MIXED = {"c128": ("f64", "c128"), "f64": ("f32", "f64")}
+
+
+def reason(law, op, dtype):
+    """Why `law` does not run over `op` in `dtype`, or None if it does."""
+    if not samples(op.kind, CODES[dtype]):
+        return "the op does not take the dtype"
+    if law in FORWARD:
+        return None
+    if not op.arguments:
+        return "has no operands"
+    if "comparison" in op.traits:
+        return None if law == "test_cotangents_agree_with_differences" else "is boolean"
+    if CODES[dtype].kind == "c" and not op.is_complex:
+        return "is refused: test_complex_operands_are_refused"
+    if law in DIFFERENCES and op.kind == "stop_gradient":
+        return "its gradient is declared to be none that it has"
+    if law in SECOND and not op.is_differentiable:
+        return "its vjp is a constant"
+    if law == "test_second_order_through_df" and op.kind in ("max", "min"):
+        return "compares two captures for equality: moved one by one, they no longer are"
+    if law == "test_mixed_operands_agree_with_differences" and len(places(op)) < 2:
+        return "has no two operands that could differ"
+    if law == "test_vjp_costs_at_most_five_functions":
+        return None if op.flops else "has no flops to compare with"
+    return None
+
+
+def places(op):
+    """The arguments of `op` that carry a cotangent; a list counts as two."""
+    found = [argument for argument in op.arguments if argument.rule == "formula"]
+    return found * 2 if any(argument.is_list for argument in found) else found
+
+
+class Call:
+    """One sample as a staged program, with the random numbers to try it."""
+
+    def __init__(self, op, arrays, attributes, layout, seed=0):
+        self.op, self.arrays, self.attributes = op, arrays, attributes
+        self.layout = layout
+        self.random = np.random.default_rng(seed)
+
+    def __repr__(self):
+        types = ", ".join(str(TensorType.of(array)) for array in self.arrays)
+        return f"{self.op.kind}({types}) {self.attributes} {self.layout}"
+
+    def build(self, *tails):
+        """A graph of typed inputs; its outputs are the results of `tails`.
+
+        A tail takes the graph, the inputs and the result of the op.
+        """
+        graph = Graph()
+        inputs = [graph.add_input(TensorType.of(array)) for array in self.arrays]
+        result = graph.insert(self.op.kind, *inputs, **self.attributes)
+        for tail in tails:
+            graph.register_output(tail(graph, inputs, result))
+        return graph
+
+    @cached_property
+    def graph(self):
+        """The op alone."""
+        return self.build(result_itself)
+
+    @cached_property
+    def squared(self):
+        """The op, and the square of its result, which needs it: a captured temporary."""
+        return self.build(square_of_result)
+
+    @property
+    def flags(self):
+        """Which inputs carry a cotangent."""
+        return [array.dtype.kind in "fc" for array in self.arrays]
+
+    @cached_property
+    def gradient(self):
+        return differentiate(self.graph, self.flags)
+
+    @cached_property
+    def squared_gradient(self):
+        return differentiate(self.squared, self.flags)
+
+    @property
+    def carries(self):
+        """Whether the result carries a cotangent."""
+        return self.graph.outputs[0].type.is_inexact
+
+    def normal(self, like):
+        return normal(self.random, like)
+
+    def pull(self, gradient, cotangents):
+        """What df gives for `cotangents` by output of f; zeros where there is none."""
+        pair = compile(gradient)
+        outputs = pair.f(*self.arrays)
+        given = [
+            np.asarray(cotangents.get(j, np.zeros_like(outputs[j])))
+            for j in gradient.df_input_vjps
+        ]
+        found = pair.df(*captured(gradient, self.arrays, outputs), *given)
+        return dict(zip(gradient.df_output_vjps, found, strict=True))
+
+    def check(self, gradient, arrays=None, wide=None):
+        """Assert that df is the adjoint of the differences of f; count the comparisons.
+
+        <u, J v> = <J'u, v> for random u and v, one input of f at a time.  All outputs of f
+        take part, temporaries too.  `wide` is (gradient, arrays) of the same function in
+        double precision, whose differences are taken where those of f would be too coarse.
+        """
+        arrays = self.arrays if arrays is None else arrays
+        pair = compile(gradient)
+        outputs = pair.f(*arrays)
+        function, points = (pair.f, arrays) if wide is None else (compile(wide[0]).f, wide[1])
+        count = 0
+        for _ in range(ROUNDS):
+            u = {j: self.normal(outputs[j]) for j in gradient.df_input_vjps}
+            saved = captured(gradient, arrays, outputs)
+            found = pair.df(*saved, *u.values())
+            for place, cotangent in zip(gradient.df_output_vjps, found, strict=True):
+                assert cotangent.dtype == arrays[place].dtype
+                assert cotangent.shape == arrays[place].shape
+                for v in directions(self.random, arrays[place]):
+                    self.compare(function, points, place, u, v, cotangent)
+                    count += 1
+        return count
+
+    def compare(self, function, points, place, u, v, cotangent):
+        values = function(*points)
+        coarse = epsilon(*points, *(values[j] for j in u))
+        step = 0.5 if self.op.traits & {"linear"} and len(values) == 1 else coarse ** (1 / 3)
+        sides = []
+        for sign in (step, -step):
+            moved = list(points)
+            moved[place] = (points[place] + sign * v).astype(points[place].dtype)
+            sides.append(function(*moved))
+        slopes = {j: (sides[0][j] - sides[1][j]) / (2 * step) for j in u}
+        tolerance = (100 if step == 0.5 else 1000 * step) * coarse / step
+        tolerance = max(tolerance, 200 * epsilon(cotangent, *u.values()))
+        expected = sum(inner(u[j], slopes[j]) for j in u)
+        scale = sum(size(u[j], slopes[j]) for j in u) + size(cotangent, v)
+        np.testing.assert_allclose(
+            inner(cotangent, v), expected, rtol=0, atol=tolerance * max(1.0, scale)
+        )
+
+
+def result_itself(_graph, _inputs, result):
+    return result
+
+
+def square_of_result(graph, _inputs, result):
+    return graph.insert("mul", result, result)
+
+
+def captured(gradient, arrays, outputs):
+    """The arrays that df takes from a run of f."""
+    return [
+        arrays[offset] if kind is Capture.INPUT else outputs[offset]
+        for kind, offset in gradient.df_input_captures
+    ]
+
+
+def normal(random, like):
+    """Random numbers of the shape and dtype of `like`."""
+    values = random.standard_normal(like.shape)
+    if like.dtype.kind == "c":
+        values = values + 1j * random.standard_normal(like.shape)
+    return np.asarray(values).astype(like.dtype)
+
+
+def directions(random, like):
+    """Directions to move `like` in: for complex numbers a real and an imaginary one."""
+    v = normal(random, like)
+    return [v] if like.dtype.kind == "f" else [v.real.astype(v.dtype), 1j * v.imag]
+
+
+def widened(array):
+    """`array` in double precision, in the same memory layout if it has strides of its own."""
+    return array.astype(np.result_type(array, np.float64)) if array.dtype.kind in "fc" else array
+
+
+def inner(left, right):
+    """Re <left, right>, in double precision."""
+    return np.vdot(widened(left), widened(right)).real
+
+
+def size(left, right):
+    """What rounding errors of the inner product are relative to."""
+    return float(np.sum(np.abs(widened(left)) * np.abs(widened(right))))
+
+
+def epsilon(*arrays):
+    """The spacing at 1 of the coarsest dtype."""
+    return max(
+        float(np.finfo(array.dtype).eps) for array in arrays if array.dtype.kind in "fc"
+    )
+
+
+def make_calls(op, dtype):
+    """Fresh calls of `op` as the table has it now."""
+    return [
+        Call(op, sample.arrays, sample.attributes, sample.layout, number)
+        for number, sample in enumerate(samples(op.kind, CODES[dtype]))
+    ]
+
+
+@lru_cache(maxsize=None)
+def calls(kind, dtype):
+    """The calls of an op, shared by all laws with the pairs made of them."""
+    return make_calls(OPS[kind], dtype)
+
+
+def cases(law):
+    """The (op, dtype) that `law` runs over."""
+    every = [(op, dtype) for op in OPS.values() for dtype in LAWS[law]]
+    return [case for case in every if reason(law, *case) is None]
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function.__name__ in LAWS:
+        found = cases(metafunc.function.__name__)
+        ids = [f"{op.kind}-{dtype}" for op, dtype in found]
+        metafunc.parametrize(("op", "dtype"), found, ids=ids)
+
+
+@pytest.fixture
+def over(op, dtype):
+    """Run a law over all calls; it returns how much it compared, in every layout some."""
+
+    def run(law):
+        covered = set()
+        for call in calls(op.kind, dtype):
+            try:
+                if law(call):
+                    covered.add(call.layout)
+            except Exception as error:
+                error.add_note(repr(call))
+                raise
+        assert {layout for layout in LAYOUTS if (op.kind, layout) not in ABSENT} == covered
+
+    return run
+
+
+@pytest.fixture
+def laws():
+    """This module, for what the laws share."""
+    return Shared
+
+
+class Shared:
+    LAWS = LAWS
+    MIXED = MIXED
+    INEXACT = INEXACT
+    Call = Call
+    calls = staticmethod(calls)
+    make_calls = staticmethod(make_calls)
+    captured = staticmethod(captured)
+    cases = staticmethod(cases)
+    epsilon = staticmethod(epsilon)
+    reason = staticmethod(reason)
+    result_itself = staticmethod(result_itself)
+    square_of_result = staticmethod(square_of_result)
+    widened = staticmethod(widened)

@@ -1,0 +1,187 @@
+"""What programs are made of: counts of instructions, loops, bytes.  No times."""
+
+import numpy as np
+import pytest
+
+from stagedad.ir import Graph
+from stagedad.plan.kernels import loops_enabled
+from stagedad.run import compile
+from stagedad.transform import differentiate
+
+needs_loops = pytest.mark.skipif(not loops_enabled(), reason="ufuncs are called as objects")
+
+
+def built(build, *types):
+    graph = Graph()
+    results = build(graph, *[graph.add_input(type) for type in types])
+    for value in results if isinstance(results, tuple) else (results,):
+        graph.register_output(value)
+    return compile(graph)
+
+
+def kernels(program):
+    return [record.kernel for record in program.instructions]
+
+
+def chain(type):
+    graph = Graph()
+    a, b = graph.add_input(type, "a"), graph.add_input(type, "b")
+    c = a
+    for i in range(100):
+        c = graph.insert(("mul", "add", "sub")[i % 3], c, b)
+    graph.register_output(c)
+    return graph
+
+
+def test_views_cost_nothing():
+    def build(graph, x):
+        x = graph.insert("transpose", x)
+        x = graph.insert("expand_dims", x, axis=0)
+        x = graph.insert("broadcast_to", x, shape=(5, 3, 2))
+        x = graph.insert("slice", x, start=(1, 0, None), stop=(4, 3, None), step=(2, 1, -1))
+        x = graph.insert("copy", graph.insert("squeeze", x))
+        x = graph.insert("real", x)
+        return graph.insert("exp", x)
+
+    assert kernels(built(build, "f64[2, 3]")) == ["exp"]
+
+
+def test_static_values_cost_nothing():
+    def build(graph, x):
+        zeros = graph.insert("zeros_like", x)
+        two = graph.insert("constant_like", x, value=2)
+        return graph.insert("add", graph.insert("mul", x, two), zeros)
+
+    assert len(kernels(built(build, "f64[2, 3]"))) == 2
+
+
+def test_dead_nodes_are_not_run():
+    def build(graph, x):
+        graph.insert("exp", graph.insert("sin", x))
+        return graph.insert("cos", x)
+
+    assert kernels(built(build, "f64[3]")) == ["cos"]
+
+
+def test_casts_only_where_dtypes_differ():
+    def build(graph, x, y):
+        return graph.insert("add", graph.insert("add", x, x), y)
+
+    program = built(build, "f32[200]", "f64[200]")
+    assert kernels(program) == ["add", "cast_f32_f64", "add"]
+    assert kernels(built(build, "f64[200]", "f64[200]")) == ["add", "add"]
+
+
+def test_a_cast_is_made_before_stretching():
+    def build(graph, x, y):
+        wide = graph.insert("broadcast_to", x, shape=(100, 3))
+        return graph.insert("add", wide, y)
+
+    program = built(build, "i64[3]", "f64[100, 3]")
+    assert str(program.instructions[0].types[0]) == "i64[1, 3]"
+
+
+def test_transposed_operands_of_matmul_are_not_copied():
+    def build(graph, x, y):
+        return (
+            graph.insert("matmul", graph.insert("transpose", x), y),
+            graph.insert("matmul", y, graph.insert("transpose", y)),
+            graph.insert(
+                "matmul", x, graph.insert("slice", y, start=(0, 0), stop=(4, 2), step=(1, 1))
+            ),
+        )
+
+    program = built(build, "f64[4, 4]", "f64[4, 4]")
+    assert kernels(program) == ["matmul"] * 3
+    assert {record.kind for record in program.instructions} <= {"gufunc", "object"}
+
+
+def test_operands_that_blas_cannot_take_are_copied():
+    def build(graph, x):
+        return graph.insert(
+            "matmul", x, graph.insert("slice", x, start=(0, 0), stop=(4, 4), step=(1, 2))
+        )
+
+    assert kernels(built(build, "f64[4, 4]")) != ["matmul"]
+    program = built(lambda graph, x: graph.insert("matmul", x, x), None)
+    x = np.arange(64.0).reshape(8, 8)[::2, ::2]
+    assert np.array_equal(program(x)[0], x @ x)
+    assert kernels(program) == ["copy_8", "copy_8", "matmul"]
+
+
+def test_a_stack_times_a_matrix_is_one_product():
+    program = built(
+        lambda graph, x, y: graph.insert("matmul", x, y), "f64[6, 5, 4]", "f64[4, 3]"
+    )
+    assert [record.calls for record in program.instructions] == [1]
+
+
+def test_memory_is_reused():
+    program = compile(chain("f64[100]"))
+    assert program.workspace_bytes <= 2 * 832
+
+    def build(graph, x):
+        for _ in range(50):
+            x = graph.insert("exp", graph.insert("transpose", x))
+        return graph.insert("sum", x)
+
+    assert built(build, "f64[16, 16]").workspace_bytes <= 3 * 2048
+
+
+def test_an_operand_seen_in_two_ways_is_not_written_over():
+    def build(graph, x):
+        y = graph.insert("exp", x)
+        return graph.insert("sum", graph.insert("add", y, graph.insert("transpose", y)), axis=0)
+
+    program = built(build, "f64[40, 40]")
+    x = np.random.default_rng(0).normal(size=(40, 40))
+    y = np.exp(x)
+    np.testing.assert_allclose(program(x)[0], (y + y.T).sum(0))
+
+
+@needs_loops
+def test_a_chain_and_its_gradient_call_no_object():
+    for n in (1, 16, 1000, 5000):
+        joint = compile(differentiate(chain(f"f64[{n}]"), [True, True])).joint
+        found = joint.instructions
+        assert {record.kind for record in found} <= {"loop", "own", "block", "fill"}
+        assert len(found) <= 305
+        assert all(record.calls == 1 for record in found if record.kind != "block")
+
+
+@needs_loops
+def test_long_elementwise_programs_run_in_blocks():
+    joint = compile(differentiate(chain("f64[1000000]"), [True, True])).joint
+    found = joint.instructions
+    assert [record.kind for record in found].count("block") == 1
+    assert found[0].calls == len(found) - 1
+    # Full arrays: none but inputs and outputs.
+    assert joint.workspace_bytes < 150_000
+
+
+@needs_loops
+def test_blocks_read_scalars_and_rows_beside_whole_arrays():
+    def build(graph, x, y):
+        z = graph.insert("mul", graph.insert("add", x, y), x)
+        return z, graph.insert("sum", graph.insert("exp", z)), graph.insert("less", z, y)
+
+    program = built(build, None, None)
+    rng = np.random.default_rng(1)
+    for y in (rng.normal(), rng.normal(size=5000), rng.normal(size=10_000)[::2]):
+        x = rng.normal(size=5000)
+        first, second, third = program(x, y)
+        assert np.array_equal(first, (x + y) * x)
+        assert np.isclose(second, np.exp((x + y) * x).sum())
+        assert np.array_equal(third, first < y)
+        assert any(record.kind == "block" for record in program.instructions)
+
+
+def test_instructions_name_their_nodes():
+    graph = Graph()
+    x = graph.add_input("f64[3]")
+    y = graph.insert("exp", x, location=("user.py", 8))
+    graph.register_output(y)
+    (record,) = compile(graph).instructions
+    assert (record.op, record.node, record.location) == ("exp", y.id, ("user.py", 8))
+    assert [str(type) for type in record.types] == ["f64[3]", "f64[3]"]
+    assert str(record).endswith("exp(in0, out0)  # user.py:8")
