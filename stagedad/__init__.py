@@ -19,7 +19,10 @@ from stagedad.transform import (
     cse,
     dce,
     differentiate,
+    fold,
     is_differentiable,
+    optimize,
+    simplify,
 )
 from stagedad.types import TensorType
 
@@ -40,11 +43,14 @@ __all__ = [
     "dce",
     "differentiate",
     "errors",
+    "fold",
     "grad",
     "is_differentiable",
     "jit",
     "ops",
+    "optimize",
     "parse_graph",
+    "simplify",
     "trace",
     "value_and_grad",
     "vjp",

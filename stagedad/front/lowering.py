@@ -11,7 +11,7 @@ from stagedad.front.signature import Leaf, Signature
 from stagedad.front.tracing import known_type
 from stagedad.front.tree import LEAF, Tree, flatten, tuple_tree
 from stagedad.ir import Graph, Value
-from stagedad.transform import cse, dce, differentiate, joint
+from stagedad.transform import differentiate, joint, optimize
 
 
 class Options(NamedTuple):
@@ -46,8 +46,7 @@ class Lowered(NamedTuple):
 def lower_call(captured: Captured) -> Lowered:
     """Lower for `jit`: the graph as it is, without what nobody needs."""
     graph = captured.graph
-    cse(graph)
-    dce(graph)
+    optimize(graph)
     types = [known_type(value) for value in graph.outputs]
     return Lowered(
         graph, captured.tree, tuple(captured.outputs), tuple([not t.shape for t in types])
@@ -92,7 +91,7 @@ def lower_gradient(
     for slot in slots:
         if slot.value is not None:
             result.register_output(slot.value)
-    dce(result)  # `joint` has merged what was equal
+    optimize(result)
     is_scalar = tuple([slot.is_scalar for slot in slots if slot.value is not None])
     return Lowered(result, tree, tuple([slot.output for slot in slots]), is_scalar)
 

@@ -2,6 +2,7 @@ import re
 
 NAME: re.Pattern[str]
 
-class Slabs: ...
+class Slabs:
+    assumes_real: bool
 
 def live_graph_count() -> int: ...

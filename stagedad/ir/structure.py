@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stagedad.errors import VerifyError
 from stagedad.ir._graph import Graph
 from stagedad.ir._handles import Value
 
@@ -44,7 +45,10 @@ def _walk(graph: Graph) -> Iterator[tuple[Any, ...]]:
     number(inputs)
     yield "inputs", tuple((str(value.type), value.stage) for value in inputs)
     for node in graph.nodes():
-        operands = tuple(numbers[value] for value in node.inputs)
+        try:
+            operands = tuple(numbers[value] for value in node.inputs)
+        except KeyError as error:
+            raise _not_computed(error.args[0]) from None
         outputs = node.outputs
         number(outputs)
         yield (
@@ -54,7 +58,14 @@ def _walk(graph: Graph) -> Iterator[tuple[Any, ...]]:
             tuple(str(value.type) for value in outputs),
             tuple(sorted((k, _content(v)) for k, v in node.attributes.explicit().items())),
         )
-    yield "outputs", tuple(numbers[value] for value in graph.outputs)
+    try:
+        yield "outputs", tuple(numbers[value] for value in graph.outputs)
+    except KeyError as error:
+        raise _not_computed(error.args[0]) from None
+
+
+def _not_computed(value: Value) -> VerifyError:
+    return VerifyError(f"graph: %{value.name or value.id} is not computed in the graph")
 
 
 def _content(value: object) -> str:

@@ -159,7 +159,7 @@ class _Reader:
         while not self.accept("return"):
             stage = self.match(_STAGE)
             if stage:
-                self.graph.stage = int(stage[1])
+                self.enter(stage)
             else:
                 self.statement()
         for value in self.operands():
@@ -176,7 +176,7 @@ class _Reader:
         while not self.accept(")"):
             stage = self.match(_STAGE)
             if stage:
-                self.graph.stage = int(stage[1])
+                self.enter(stage)
             name, type_ = self.typed()
             named = None if name.isdigit() else name
             start = self.start
@@ -184,6 +184,12 @@ class _Reader:
             if not self.accept(","):
                 self.expect(")")
                 break
+
+    def enter(self, stage: re.Match[str]) -> None:
+        try:
+            self.graph.stage = int(stage[1])
+        except ValueError:
+            self.fail(f"no stage: {stage[1][:20]}", stage.start(1))
 
     def statement(self) -> None:
         plain = _PLAIN.match(self.text, self.at)

@@ -53,20 +53,30 @@ def take_add(
     axis = attributes["axis"] % len(write.shape)
     if g.size == 0:
         return (write,)
-    items = prod(write.shape[axis + 1 :])
-    nbytes, extent = items * g.dtype.itemsize, write.shape[axis]
-    lead = prod(write.shape[:axis])
+
+    def add_to(total: View) -> None:
+        _scatter_add(emitter, g, indices, total, axis)
+
+    add_to(write)
+    emitter.scattered[write] = add_to
+    return (write,)
+
+
+def _scatter_add(emitter: Emitter, g: View, indices: View, total: View, axis: int) -> None:
+    """Emit additions of `g` to the entries of `total` that `indices` name."""
+    items = prod(total.shape[axis + 1 :])
+    nbytes, extent = items * g.itemsize, total.shape[axis]
+    lead = prod(total.shape[:axis])
     around = [(lead, indices.size * nbytes, 0, extent * nbytes)] if lead > 1 else []
     emitter.strided(
         scatter_add_kernel(g.dtype),
-        (g, indices, write),
+        (g, indices, total),
         2,
         (indices.size, extent, items),
         (nbytes, 8, nbytes),
         _around(around),
         _out_of_bounds("take_add", axis, extent),
     )
-    return (write,)
 
 
 def _around(axes: list[tuple[int, int, int, int]]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from stagedad.errors import DTypeError
 from stagedad.types import CODES, dtype_code
 
-DType: TypeAlias = "np.dtype[Any]"
+DType: TypeAlias = np.dtype[Any]
 
 INT64: Final = CODES["i64"]
 
@@ -46,6 +46,7 @@ class Kernel:
 
     __slots__ = (
         "capsule",
+        "computes",
         "core",
         "cost",
         "dtypes",
@@ -75,6 +76,8 @@ class Kernel:
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
+        self.computes = ufunc
+        """The ufunc whose operation it is."""
         self.cost = _COSTS.get(name, 0.3)
         self.native: Any = None
         """The C side, a `run._loops.Loop`, which `run` fills in."""
@@ -132,7 +135,8 @@ def _resolve(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernel:
     short = None
     name = _SHORT_NAMES.get(ufunc)
     if name is not None and carried[0].char in "fd" and set(carried) == {carried[0]}:
-        short = own_kernel(f"short_{name}_{dtype_code(carried[0])}", carried)
+        short = Kernel(f"short_{name}_{dtype_code(carried[0])}", carried)
+        short.computes = ufunc
     return Kernel(
         ufunc.__name__, carried, ufunc=ufunc, capsule=capsule, short=short if capsule else None
     )

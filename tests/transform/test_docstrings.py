@@ -5,12 +5,14 @@ import re
 import pytest
 
 from stagedad.ir import parse_graph
-from stagedad.transform import cse, dce
+from stagedad.transform import cse, dce, fold, simplify
 
-EXAMPLE = re.compile(r"Before: *(graph\(.*?^ *\}).*?After: *(graph\(.*?^ *\})", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(
+    r"Before: *(graph\(.*?^ *\}).*?After: *(graph\(.*?^ *\})", re.DOTALL | re.MULTILINE
+)
 
 
-@pytest.mark.parametrize("run", [cse, dce], ids=lambda run: run.__name__)
+@pytest.mark.parametrize("run", [cse, dce, fold, simplify], ids=lambda run: run.__name__)
 def test_the_example_is_what_the_pass_does(run):
     before, after = EXAMPLE.search(run.__doc__).groups()
     graph = parse_graph(before)

@@ -189,6 +189,7 @@ cdef class Graph(Slabs):
             raise ValueError("inline: a graph into itself\nhint: inline graph.copy()")
         for given in values:
             own_value(self, <Value?>given)
+        self.assumes_real = self.assumes_real or source.assumes_real
         value_map = value_map_for(source)
         try:
             value = source.node_recs[PARAM].first_output
@@ -230,6 +231,7 @@ cdef class Graph(Slabs):
                     raise VerifyError(f"copy: output {i} is not computed in the graph")
                 new.push_input(RETURN, value_map[value])
             new.current_stage = self.current_stage
+            new.assumes_real = self.assumes_real
         finally:
             free(value_map)
         return new
@@ -256,6 +258,7 @@ cdef class Graph(Slabs):
         memcpy(new.free_runs, self.free_runs, sizeof(self.free_runs))
         new.size, new.current_stage = self.size, self.current_stage
         new.next_id, new.epoch = self.next_id, self.epoch
+        new.assumes_real = self.assumes_real
         new.names, new.by_name, new.suffixes = self.names, self.by_name, self.suffixes
         self.names, self.by_name, self.suffixes = {}, {}, {}
         self.node_used = self.value_used = self.use_used = self.size = 0
@@ -301,10 +304,8 @@ cdef class Graph(Slabs):
         return self.current_stage
 
     @stage.setter
-    def stage(self, int stage):
-        if stage < 0:
-            raise ValueError(f"graph: a stage is at least 0: {stage}")
-        self.current_stage = stage
+    def stage(self, stage):
+        self.current_stage = checked_stage(stage)
 
     def advance_stage(self):
         """Raise the stage of what is created from now on by one.  Returns the new stage."""
@@ -312,11 +313,9 @@ cdef class Graph(Slabs):
         self.current_stage += 1
         return self.current_stage
 
-    def set_stage_temporarily(self, int stage):
+    def set_stage_temporarily(self, stage):
         """Return a context manager in which new nodes and values get `stage`."""
-        if stage < 0:
-            raise ValueError(f"set_stage_temporarily: a stage is at least 0: {stage}")
-        return StageScope(self, stage)
+        return StageScope(self, checked_stage(stage))
 
     @property
     def constants(self):
@@ -373,6 +372,12 @@ cdef class Graph(Slabs):
     def __reduce__(self):
         from stagedad.ir.text import parse_graph, print_graph
         return parse_graph, (print_graph(self, exact=True), self.constants)
+
+
+cdef int32_t checked_stage(object stage) except -1:
+    if not isinstance(stage, int) or not 0 <= stage < 0x7FFFFFFF:
+        raise ValueError(f"graph: a stage is an int from 0 to 2**31 - 2: {stage!r}")
+    return <int32_t>stage
 
 
 class StageScope:

@@ -71,6 +71,8 @@ cdef dict own_attributes(int32_t kind, dict attributes):
 
 cdef object plain(int32_t kind, object name, object given, dict own):
     """The value in the form that nodes keep: lists as tuples, NumPy's scalars as Python's."""
+    if kind_names[kind] == "constant" and name == "value" and isinstance(given, (list, tuple)):
+        return np.array(given)
     if isinstance(given, (list, tuple)):
         return tuple([item if type(item) in PLAIN else plain(kind, name, item, own)
                       for item in given])

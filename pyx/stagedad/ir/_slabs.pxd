@@ -69,6 +69,7 @@ cdef class Slabs:
     cdef int64_t next_id
     cdef uint32_t epoch                  # counts re-indexings of positions
     cdef bint consumed
+    cdef public bint assumes_real        # a derivative was taken for values of unknown dtype
     cdef dict names                      # value index -> name
     cdef dict by_name                    # name -> value index
     cdef dict suffixes                   # base name -> last suffix tried

@@ -9,6 +9,8 @@ cdef class Emitter:
     cdef public list steps
     cdef readonly object pool       # bytearray of the plan's own constants
     cdef public Origin origin       # the node being lowered: every step emitted carries it
+    # What is zero but for a few entries -> a function that adds those to a view.
+    cdef readonly dict scattered
     cdef dict pooled
 
     cpdef View call(self, object kernel, object reads, View write)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from stagedad.ops import evaluate
+from stagedad.plan import kernels
 from stagedad.plan._step cimport Origin, Step, make_step
 from stagedad.plan._view cimport Buffer, View, broadcast, dense_view, fresh, loop_axes
-from stagedad.plan.kernels import SHORT, cast_kernel, copy_kernel, ufunc_kernel
+from stagedad.plan.kernels import cast_kernel, copy_kernel, ufunc_kernel
 
 cdef enum:
     # ORDER STEP, ORDER SPACE: as in stagedad/plan/step.py.
@@ -15,7 +16,7 @@ cdef enum:
     OBJECT = 4
     POOL = 3
 
-cdef Py_ssize_t short = SHORT
+cdef Py_ssize_t short = kernels.SHORT
 
 
 cdef class Emitter:
@@ -23,6 +24,7 @@ cdef class Emitter:
         self.steps = []
         self.pool = bytearray()
         self.origin = Origin("input", -1, None)
+        self.scattered = {}
         self.pooled = {}
 
     # -- steps ----------------------------------------------------------------

@@ -13,13 +13,17 @@ import numpy as np
 from stagedad.errors import KernelError, ShapeError
 from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_name
 from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, Slabs
-from stagedad.ops import OPS, REQUIRED
+from stagedad import ops
+from stagedad.ops import REQUIRED
 from stagedad.plan._emitter cimport Emitter
 from stagedad.plan._step cimport Origin, Step, make_step
 from stagedad.plan._view cimport Buffer, View, broadcast, fresh
+from stagedad.plan import rule as rule_table
 from stagedad.plan.kernels import copy_kernel
-from stagedad.plan.rule import RULES
 from stagedad.types import TensorType
+
+cdef dict table = ops.OPS
+cdef dict rules = rule_table.RULES
 
 cdef enum:
     # ORDER STEP, ORDER SPACE: as in stagedad/plan/step.py.
@@ -108,6 +112,7 @@ cdef int _lower_node(
     cdef tuple found
     cdef tuple results
     cdef object attributes
+    cdef View view
     for i in range(rec.input_count):
         index = graph.use_recs[rec.first_input + i].value
         reads.append(views[index])
@@ -117,10 +122,15 @@ cdef int _lower_node(
         graph.value_recs[value].id if value != NONE else -1,
         None if rec.location == NULL else <object> rec.location,
     )
+    if emitter.scattered and rec.attributes == NULL and emitter.origin.op == "add":
+        if _accumulate(graph, node, emitter, views, types):
+            return 0
     key = (rec.kind, <size_t> rec.attributes, tuple(operand_types))
     found = patterns.get(key)
     if found is not None and _all_dense(reads):
-        views[value] = _repeat(emitter, <Step> found[0], reads)
+        view = _repeat(emitter, <Step> found[0], reads)
+        view.buffer.owner = value
+        views[value] = view
         types[value] = found[1]
         return 0
     try:
@@ -139,7 +149,10 @@ cdef int _lower_node(
     except Exception as error:
         error.add_note(f"in {emitter.origin}")
         raise
-    for view, result in zip(made, results):
+    for item, result in zip(made, results):
+        view = item
+        if view.buffer.owner < 0:
+            view.buffer.owner = value
         views[value] = view
         types[value] = result
         value = graph.value_recs[value].next_output
@@ -147,6 +160,42 @@ cdef int _lower_node(
         if _is_pattern(<Step> emitter.steps[before], reads, <View?> made[0]):
             patterns[key] = (emitter.steps[before], results[0])
     return 0
+
+
+cdef bint _accumulate(
+    Slabs graph, int32_t node, Emitter emitter, list views, list types
+) except -1:
+    """Lower add(total, scattered) by adding the few entries to the total, in place.
+
+    So the cotangents of n reads of one array cost n additions, not n arrays.  It
+    may be done where nothing else reads either: the total was computed into memory
+    of its own, and this node is its only user.
+    """
+    cdef int32_t first = graph.node_recs[node].first_input
+    cdef int32_t total = graph.use_recs[first].value
+    cdef int32_t part = graph.use_recs[first + 1].value
+    cdef int32_t value = graph.node_recs[node].first_output
+    cdef View view
+    if views[part] not in emitter.scattered:
+        total, part = part, total
+        if views[part] not in emitter.scattered:
+            return False
+    view = views[total]
+    if (
+        types[total] is not types[part]
+        or graph.value_recs[total].use_count != 1
+        or graph.value_recs[part].use_count != 1
+        or view.buffer.owner != total
+        or view.buffer.space != ARENA
+        or not view.is_whole
+    ):
+        return False
+    emitter.scattered[views[part]](view)
+    emitter.scattered.pop(view, None)
+    view.buffer.owner = value
+    views[value] = view
+    types[value] = types[total]
+    return True
 
 
 cdef bint _all_dense(list reads):
@@ -200,12 +249,12 @@ cdef object _apply_rule(
     Emitter emitter, dict attributes, list reads, tuple results, held
 ):
     cdef str kind = emitter.origin.op
-    rule = RULES.get(kind)
+    rule = rules.get(kind)
     if rule is not None:
         return rule(emitter, reads, attributes, results)
     if kind == "constant":
         return (_constant(emitter, attributes, results[0], held),)
-    op = OPS[kind]
+    op = table[kind]
     if op.ufunc is not None and len(results) == 1 and "elementwise" in op.traits:
         return (emitter.elementwise(op.ufunc, reads, results[0]),)
     return emitter.object_call(kind, reads, attributes, results)

@@ -16,7 +16,7 @@ cdef enum:
     FEW = 16
 
 cdef object most_bytes = sys.maxsize // 2
-MOST_BYTES = most_bytes
+MOST_BYTES = most_bytes        # of one array, and of a workspace
 
 
 @cython.freelist(256)
@@ -29,6 +29,7 @@ cdef class Buffer:
         self.nbytes = nbytes
         self.first = -1
         self.last = -1
+        self.owner = -1
 
 
 @cython.freelist(256)

@@ -13,6 +13,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 cimport numpy as cnp
 from numpy cimport npy_bool, npy_intp
 
+from threading import RLock
+
 import numpy as np
 
 cnp.import_array()
@@ -64,6 +66,7 @@ cdef dict _own_loops():
     return found
 
 cdef dict OWN = _own_loops()
+cdef object making = RLock()
 
 
 def own_loop_names():
@@ -79,10 +82,18 @@ cdef class Loop:
 cpdef Loop native(object kernel):
     """The `Loop` that `kernel` names; made once, then kept on the kernel."""
     cdef Loop loop = kernel.native
-    cdef const sad_call_info *info
     if loop is not None:
         return loop
-    loop = Loop.__new__(Loop)
+    # A capsule is filled once: another thread may be about to do it.
+    with making:
+        if kernel.native is None:
+            kernel.native = _make(kernel)
+        return kernel.native
+
+
+cdef Loop _make(object kernel):
+    cdef Loop loop = Loop.__new__(Loop)
+    cdef const sad_call_info *info
     loop.name = kernel.name
     if kernel.inner is not None:
         loop.owner = native(kernel.inner)
@@ -104,7 +115,6 @@ cpdef Loop native(object kernel):
         loop.kernel.loop = <sad_loop> <void *> through_ufunc
         loop.kernel.context = <void *> loop.owner
         loop.needs_gil = True
-    kernel.native = loop
     return loop
 
 

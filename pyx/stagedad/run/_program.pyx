@@ -105,7 +105,7 @@ cdef class Program:
             code.compare(targets, code.twin.launch(tuple_items(arguments)))
 
     def specialise(self, types):
-        """Plan for arguments of `types` (or arrays, or texts as f64[2, 3]) ahead of their call."""
+        """Plan ahead for arguments of `types`: types, texts as f64[2, 3], or arrays."""
         self.use(self.specialisations.for_types(types))
 
     @property

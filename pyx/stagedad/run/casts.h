@@ -6,13 +6,28 @@
 ** integer's range gives what the machine gives.  Included by loops.h alone.
 */
 
-/* A row: code, C type, then how to read one as a C number and how to write one. */
-#define SAD_TYPES(X)                                                                    \
-  X(b1, uint8_t)                                                                        \
-  X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u8, uint8_t)          \
-      X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t) X(f16, uint16_t) X(f32, float) \
-          X(f64, double) X(c64, sad_c64) X(c128, sad_c128)
+/* clang-format off */
 
+/* A row: code and C type. */
+#define SAD_TYPES(X)                                                             \
+  X(b1, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t)   \
+  X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)              \
+  X(f16, uint16_t) X(f32, float) X(f64, double) X(c64, sad_c64) X(c128, sad_c128)
+
+#define SAD_CASTS_FROM(X, FROM)                                                  \
+  X(FROM, b1) X(FROM, i8) X(FROM, i16) X(FROM, i32) X(FROM, i64)                 \
+  X(FROM, u8) X(FROM, u16) X(FROM, u32) X(FROM, u64)                             \
+  X(FROM, f16) X(FROM, f32) X(FROM, f64) X(FROM, c64) X(FROM, c128)
+#define SAD_CASTS(X)                                                             \
+  SAD_CASTS_FROM(X, b1) SAD_CASTS_FROM(X, i8) SAD_CASTS_FROM(X, i16)             \
+  SAD_CASTS_FROM(X, i32) SAD_CASTS_FROM(X, i64) SAD_CASTS_FROM(X, u8)            \
+  SAD_CASTS_FROM(X, u16) SAD_CASTS_FROM(X, u32) SAD_CASTS_FROM(X, u64)           \
+  SAD_CASTS_FROM(X, f16) SAD_CASTS_FROM(X, f32) SAD_CASTS_FROM(X, f64)           \
+  SAD_CASTS_FROM(X, c64) SAD_CASTS_FROM(X, c128)
+
+/* clang-format on */
+
+/* How to read one as a C number, or its imaginary part, and how to write one. */
 #define SAD_REAL_PART_b1(p) (*(const uint8_t*)(p) != 0)
 #define SAD_REAL_PART_i8(p) (*(const int8_t*)(p))
 #define SAD_REAL_PART_i16(p) (*(const int16_t*)(p))
@@ -72,16 +87,6 @@
     }                                                                                     \
     return 0;                                                                             \
   }
-#define SAD_CASTS_FROM(X, FROM)                                                            \
-  X(FROM, b1)                                                                              \
-  X(FROM, i8) X(FROM, i16) X(FROM, i32) X(FROM, i64) X(FROM, u8) X(FROM, u16) X(FROM, u32) \
-      X(FROM, u64) X(FROM, f16) X(FROM, f32) X(FROM, f64) X(FROM, c64) X(FROM, c128)
-#define SAD_CASTS(X)                                                                         \
-  SAD_CASTS_FROM(X, b1)                                                                      \
-  SAD_CASTS_FROM(X, i8) SAD_CASTS_FROM(X, i16) SAD_CASTS_FROM(X, i32) SAD_CASTS_FROM(X, i64) \
-      SAD_CASTS_FROM(X, u8) SAD_CASTS_FROM(X, u16) SAD_CASTS_FROM(X, u32)                    \
-          SAD_CASTS_FROM(X, u64) SAD_CASTS_FROM(X, f16) SAD_CASTS_FROM(X, f32)               \
-              SAD_CASTS_FROM(X, f64) SAD_CASTS_FROM(X, c64) SAD_CASTS_FROM(X, c128)
 SAD_CASTS(SAD_CAST)
 
 #define SAD_CAST_ROW(FROM, TO) {"cast_" #FROM "_" #TO, sad_cast_##FROM##_##TO},

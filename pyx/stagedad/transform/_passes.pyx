@@ -5,7 +5,8 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from stagedad.ir._graph cimport Graph
-from stagedad.ir._kinds cimport kind_name
+from stagedad.ir._handles cimport Node
+from stagedad.ir._kinds cimport kind_index, kind_name
 from stagedad.ir._slabs cimport NONE, RETURN
 
 
@@ -174,3 +175,33 @@ def zero_attributes(type):
     """The attributes of the constant that is a structural zero of this type."""
     return {"value": type.dtype.type(0).item(), "dtype": type.dtype, "shape": type.shape,
             "is_zero": 1}
+
+
+def hits(Graph graph not None, dict triggers):
+    """Yield the nodes at which a rule may apply.
+
+    `triggers` maps a kind to the kinds of operands' producers that call for a closer look; None
+    among them stands for every node of that kind.  Nodes made or destroyed meanwhile are fine.
+    """
+    cdef dict by_index = {}
+    cdef int32_t node, i, value
+    cdef set wanted
+    cdef object found
+    for kind, producers in triggers.items():
+        by_index[kind_index(kind)] = {
+            None if each is None else kind_index(each) for each in producers
+        }
+    for handle in graph.nodes():
+        node = (<Node>handle).index
+        found = by_index.get(graph.node_recs[node].kind)
+        if found is None:
+            continue
+        wanted = <set>found
+        if None in wanted:
+            yield handle
+            continue
+        for i in range(graph.node_recs[node].input_count):
+            value = graph.use_recs[graph.node_recs[node].first_input + i].value
+            if graph.node_recs[graph.value_recs[value].node].kind in wanted:
+                yield handle
+                break

@@ -1,0 +1,89 @@
+"""Constant folding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stagedad.ir import Graph, Node
+from stagedad.ops import OPS, evaluate
+from stagedad.transform import _passes
+from stagedad.transform.registry import graph_pass
+
+__all__ = ["fold"]
+
+_LARGEST = 16  # elements of a folded result; a larger one costs more memory than time
+_NEVER = {"effect", "random"}
+_TRIGGERS: dict[str, frozenset[str | None]] = {
+    kind: frozenset(["constant"])
+    for kind, op in OPS.items()
+    if op.arguments and not op.traits & _NEVER
+}
+
+
+@graph_pass
+def fold(graph: Graph) -> bool:
+    """Compute nodes that read nothing but numbers.  Returns whether there were any.
+
+    Before:  graph(%a : f64[]) {
+               %1 : f64[] = constant[value=2.0]()
+               %2 : f64[] = exp(%1)
+               %3 : f64[] = mul(%a, %2)
+               return (%3)
+             }
+    After:   graph(%a : f64[]) {
+               %1 : f64[] = constant[value=2.0]()
+               %4 : f64[] = constant[value=7.38905609893065]()
+               %2 : f64[] = exp(%1)
+               %3 : f64[] = mul(%a, %4)
+               return (%3)
+             }
+
+    Arrays are held by reference and may change, so they are not folded: only numbers are.  The
+    node stays behind, dead, for `dce`.  The arithmetic is NumPy's, so results do not change.
+    """
+    changed = False
+    for node in _passes.hits(graph, _TRIGGERS):
+        if _is_foldable(node):
+            changed |= _fold(graph, node)
+    return changed
+
+
+def _is_foldable(node: Node) -> bool:
+    outputs = node.outputs
+    if len(outputs) != 1 or not outputs[0].has_uses():
+        return False
+    type_ = outputs[0].type
+    return (
+        type_ is not None
+        and type_.size is not None
+        and type_.size <= _LARGEST
+        and type_.device == "cpu"
+        and all(_is_number(value.node) for value in node.inputs)
+    )
+
+
+def _is_number(node: Node) -> bool:
+    return node.kind == "constant" and not isinstance(node.attributes["value"], np.ndarray)
+
+
+def _fold(graph: Graph, node: Node) -> bool:
+    (value,) = node.outputs
+    try:
+        operands = [evaluate("constant", [], dict(v.node.attributes))[0] for v in node.inputs]
+        (result,) = evaluate(node.kind, operands, dict(node.attributes))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return False  # the program will say what is wrong, when it runs
+    if result.dtype != value.type.dtype or result.shape != value.type.shape:  # type: ignore[union-attr]
+        return False
+    flat = np.ascontiguousarray(result).ravel()
+    if len({element.tobytes() for element in flat}) > 1:
+        return False  # no number
+    shape = {"shape": result.shape} if result.shape else {}
+    filler = flat[0] if result.size else result.dtype.type(0)
+    constant = graph.create(
+        "constant", value=filler, location=node.location, scope=node.scope, **shape
+    )
+    constant.insert_before(node)
+    constant.stage = constant.output.stage = node.stage
+    value.replace_all_uses_with(constant.output)
+    return True
