@@ -34,6 +34,7 @@ from bench.rows import ROWS, Row
 from bench.targets import CHAIN, MODELS, Target
 
 USUAL = ("numpy f", "numpy", "autograd", "jax", "casadi buffers", "stagedad")
+TABLES = ("chain", "models", "transforming")
 DOORS = ("stagedad joint", "stagedad buffers")
 
 
@@ -41,11 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables asked for, then what missed its target."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="slow peers and the longest graphs")
-    parser.add_argument("--only", default="chain,models,transforming", metavar="TABLES")
+    parser.add_argument("--only", default=",".join(TABLES), metavar="TABLES")
     parser.add_argument("--seconds", type=float, default=1.0, help="for a peer and a size")
     options = parser.parse_args(arguments)
     names = tuple(peers.PEERS) if options.all else (*USUAL, *DOORS)
     tables = options.only.split(",")
+    if unknown := set(tables) - set(TABLES):
+        parser.error(
+            f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}"
+        )
     print(
         f"{platform.machine()}, Python {platform.python_version()}, NumPy {numpy.__version__}"
     )

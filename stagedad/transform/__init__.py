@@ -8,6 +8,7 @@ from stagedad.transform.gradient import Capture, CaptureInfo, Gradient
 from stagedad.transform.joint import joint
 from stagedad.transform.optimize import optimize
 from stagedad.transform.simplify import simplify
+from stagedad.transform.tangent import tangent
 
 __all__ = [
     "Capture",
@@ -21,4 +22,5 @@ __all__ = [
     "joint",
     "optimize",
     "simplify",
+    "tangent",
 ]

@@ -14,7 +14,7 @@ class Sweep:
     def __init__(
         self,
         graph: Graph,
-        rule_of: Callable[[str], tuple[bytes, bool]],
+        rule_of: Callable[[str], tuple[bytes, bool, bool]],
         specialise: Callable[..., Template],
         templates: dict[Any, Any],
     ) -> None: ...

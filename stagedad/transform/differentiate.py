@@ -48,7 +48,10 @@ def differentiate(
             untouched then, also under `consume`.
     Source: Pearlmutter & Siskind 2008, Reverse-mode AD in a functional framework, section 3.
     """
-    flags = _checked(graph, requires_grad, save, nan_policy)
+    flags = checked_flags("differentiate", graph, requires_grad)
+    if save != "all":
+        raise ValueError(f"differentiate: save={save!r} is not built\nhint: built: 'all'")
+    checked_policy("differentiate", nan_policy)
     joint = graph.copy()
     dce(joint)
     sweep = Sweep(
@@ -95,9 +98,11 @@ def is_differentiable(node: Node) -> bool:
     if op is None or not any(v.type is None or v.type.is_inexact for v in outputs):
         return False
     inputs = tuple(value.type for value in node.inputs)
-    codes, is_list = rule_codes(node.kind)
+    codes, is_list, is_complex = rule_codes(node.kind)
     rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
     if not is_list and len(inputs) != len(codes):
+        return False
+    if not is_complex and any(t is not None and t.dtype.kind == "c" for t in inputs):
         return False
     wanted = 0
     for i, (rule, type_) in enumerate(zip(rules, inputs, strict=True)):
@@ -121,44 +126,43 @@ def is_differentiable(node: Node) -> bool:
     return True
 
 
-def _checked(
-    graph: Graph, requires_grad: Sequence[bool], save: str | int, nan_policy: str
-) -> list[bool]:
-    """Return the flags as a list; everything that can be refused is refused here."""
+def checked_policy(caller: str, nan_policy: str) -> None:
+    """Raise ValueError unless `nan_policy` is one there is."""
+    if nan_policy not in NAN_POLICIES:
+        raise ValueError(f"{caller}: nan_policy={nan_policy!r}\nhint: one of {NAN_POLICIES}")
+
+
+def checked_flags(caller: str, graph: Graph, flags: Sequence[bool]) -> list[bool]:
+    """Return the flags as a list, one an input, for a graph that is wholly at stage 0.
+
+    Raises: TypeError or ValueError, as `differentiate` says.
+    """
     if not isinstance(graph, Graph):
         raise TypeError(
-            f"differentiate: a Graph is wanted: {type(graph).__name__}\n"
+            f"{caller}: a Graph is wanted: {type(graph).__name__}\n"
             "hint: sd.trace(f, *args) makes one; sd.grad takes the function itself"
-        )
-    if save != "all":
-        raise ValueError(f"differentiate: save={save!r} is not built\nhint: built: 'all'")
-    if nan_policy not in NAN_POLICIES:
-        raise ValueError(
-            f"differentiate: nan_policy={nan_policy!r}\nhint: one of {NAN_POLICIES}"
         )
     inputs = graph.inputs
     try:
-        flags = list(requires_grad)
+        found = list(flags)
     except TypeError:
         raise TypeError(
-            f"differentiate: one flag an input is wanted: {type(requires_grad).__name__}\n"
+            f"{caller}: one flag an input is wanted: {type(flags).__name__}\n"
             f"hint: [True] * {len(inputs)}"
         ) from None
-    if len(flags) != len(inputs):
-        raise ValueError(f"differentiate: {len(inputs)} inputs: {len(flags)} flags given")
-    for i, flag in enumerate(flags):
+    if len(found) != len(inputs):
+        raise ValueError(f"{caller}: {len(inputs)} inputs: {len(found)} flags given")
+    for i, flag in enumerate(found):
         if not isinstance(flag, (bool, int)) and type(flag).__name__ not in ("bool", "bool_"):
-            raise TypeError(f"differentiate: flag {i} is not a bool: {type(flag).__name__}")
+            raise TypeError(f"{caller}: flag {i} is not a bool: {type(flag).__name__}")
     stages = [value.stage for value in inputs]
     stages += [graph.stage] if len(graph) == 0 else [next(reversed(graph)).stage]
     if graph.stage or any(stages):
-        raise ValueError(
-            f"differentiate: the graph has stage {max(graph.stage, *stages)}, not 0"
-        )
-    for i, (value, flag) in enumerate(zip(inputs, flags, strict=True)):
+        raise ValueError(f"{caller}: the graph has stage {max(graph.stage, *stages)}, not 0")
+    for i, (value, flag) in enumerate(zip(inputs, found, strict=True)):
         if flag and value.type is not None and not value.type.is_inexact:
             raise TypeError(
-                f"differentiate: input {i} (%{value.name or value.id}) is {value.type}, which "
+                f"{caller}: input {i} (%{value.name or value.id}) is {value.type}, which "
                 "carries no gradient\nhint: convert it with astype(float), or pass False for it"
             )
-    return [bool(flag) for flag in flags]
+    return [bool(flag) for flag in found]

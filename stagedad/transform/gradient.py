@@ -101,6 +101,28 @@ class Gradient:
             found.append(_describe(value, kind, inside))
         return found
 
+    @property
+    def joint(self) -> Graph:
+        """f at stage 0 and df at stage 1, as one graph.
+
+        Inputs: those of f, then, at stage 1, the cotangents in `df_input_vjps` order, of
+        temporaries too.  Outputs: those of f, then those of df.
+        """
+        graph = Graph()
+        inputs = [graph.add_input(value.type, name=value.name) for value in self.f.inputs]
+        outputs = graph.inline(self.f, inputs)
+        graph.advance_stage()
+        captured = [
+            (inputs if kind is Capture.INPUT else outputs)[offset]
+            for kind, offset in self.df_input_captures
+        ]
+        slots = self.df.inputs[len(captured) :]
+        seeds = [graph.add_input(value.type, name=value.name) for value in slots]
+        for value in (*outputs, *graph.inline(self.df, [*captured, *seeds])):
+            graph.register_output(value)
+        graph.stage = 0
+        return graph
+
     def __repr__(self) -> str:
         return (
             f"<Gradient: f has {len(self.f)} nodes, df {len(self.df)}; "

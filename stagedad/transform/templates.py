@@ -117,13 +117,21 @@ def specialise(
     return recorder.template(found, primal)
 
 
-def rule_codes(kind: str) -> tuple[bytes, bool]:
-    """Return the rule of each argument as bytes, and whether the last one is a list."""
+def rule_codes(kind: str) -> tuple[bytes, bool, bool]:
+    """Return the rule of each argument, if the last is a list, and if complex is right.
+
+    An op that is not in the table has arguments without a rule, as many as there are.
+    """
     op = OPS.get(kind)
     if op is None:
-        return bytes([_CODES["not_implemented"]]), True
+        return bytes([_CODES["not_implemented"]]), True, True
     codes = bytes(_CODES[argument.rule] for argument in op.arguments)
-    return codes, bool(op.arguments) and op.arguments[-1].is_list
+    does_not_vary = not op.is_differentiable and "zero" not in {a.rule for a in op.arguments}
+    return (
+        codes,
+        bool(op.arguments) and op.arguments[-1].is_list,
+        op.is_complex or does_not_vary,
+    )
 
 
 def _is_default(kind: str, name: str, value: object) -> bool:

@@ -54,6 +54,7 @@ cdef class Sweep:
     cdef object specialise       # (kind, attributes, types, types, wanted, present) -> Template
     cdef dict rules              # kind index -> bytes: the rule of each argument
     cdef dict lists              # kind index -> whether the last argument is a list
+    cdef set real                # kind indexes whose rules hold for real operands only
     cdef object rule_of
     cdef dict templates
     cdef uint8_t *flags          # by value
@@ -72,6 +73,7 @@ cdef class Sweep:
         self.templates = templates
         self.rules = {}
         self.lists = {}
+        self.real = set()
         self.values = graph.value_used
         self.flags = <uint8_t *>calloc(graph.value_used + 1, 1)
         self.grads = <int32_t *>malloc((graph.value_used + 1) * sizeof(int32_t))
@@ -90,12 +92,23 @@ cdef class Sweep:
         free(self.grads)
         free(self.slots)
 
-    cdef uint8_t rule(self, int32_t kind, int32_t argument) except 255:
+    cdef uint8_t rule(self, int32_t node, int32_t argument) except 255:
+        """The rule of operand `argument` of a node."""
+        cdef Graph graph = self.graph
+        cdef int32_t kind = graph.node_recs[node].kind
         cdef bytes rules = self.rules.get(kind)
+        cdef object type
         if rules is None:
-            rules, is_list = self.rule_of(kind_name(kind))
+            rules, is_list, is_complex = self.rule_of(kind_name(kind))
             self.rules[kind] = rules
             self.lists[kind] = is_list
+            if not is_complex:
+                self.real.add(kind)
+        if kind in self.real:
+            # A rule for real operands, a zero one too, says nothing of complex ones.
+            type = type_of(graph, self.input_value(node, argument))
+            if type is not None and type.dtype.kind == "c":
+                return NOT_IMPLEMENTED
         if argument >= len(rules):
             if not rules or not self.lists[kind]:
                 return NOT_IMPLEMENTED
@@ -118,7 +131,7 @@ cdef class Sweep:
             for i in range(graph.node_recs[node].input_count):
                 flags = self.flags[self.input_value(node, i)]
                 if flags & ACTIVE:
-                    rule = self.rule(graph.node_recs[node].kind, i)
+                    rule = self.rule(node, i)
                     if rule != NON_DIFFERENTIABLE:
                         found |= ACTIVE
                         if flags & USEFUL and rule != ZERO:
@@ -186,7 +199,7 @@ cdef class Sweep:
         wanted = 0
         for i in range(inputs):
             flags = self.flags[self.input_value(node, i)]
-            if flags & USEFUL and self.rule(graph.node_recs[node].kind, i) in (
+            if flags & USEFUL and self.rule(node, i) in (
                     FORMULA, NOT_IMPLEMENTED):
                 wanted |= 1 << i
         before = None
