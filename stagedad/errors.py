@@ -57,6 +57,10 @@ class ShapeError(StagedadError, ValueError):
         self.shapes = shapes
 
 
+class NotScalar(ShapeError, TypeError):
+    """The gradient was asked of a function whose result is no scalar."""
+
+
 class DTypeError(StagedadError, TypeError):
     """A dtype that an operation does not take, or that stagedad does not know."""
 

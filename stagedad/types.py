@@ -151,8 +151,8 @@ _lock = Lock()
 def _intern(cls: type[TensorType], dtype: DTypeLike, shape: Shape, device: str) -> TensorType:
     """Check and normalise the arguments, and return their one type."""
     known = canonical_dtype(dtype)
-    dims = None if shape is None else tuple(_dim(dim, shape) for dim in shape)
-    if device != "cpu" and not _DEVICE.fullmatch(device):
+    dims = None if shape is None else _dims(shape)
+    if not isinstance(device, str) or (device != "cpu" and not _DEVICE.fullmatch(device)):
         raise DeviceError(f"TensorType: unknown device: {device!r}", hint="'cpu' or 'cuda:0'")
     key = (known, dims, device)
     with _lock:
@@ -177,6 +177,16 @@ def _intern(cls: type[TensorType], dtype: DTypeLike, shape: Shape, device: str) 
     return found
 
 
+def _dims(shape: Any) -> tuple[int | None, ...]:
+    try:
+        dims = tuple(shape)
+    except TypeError:
+        hint = f"({shape},) has one axis, () none"
+        problem = "a shape is a tuple of dims, or None"
+        raise ShapeError("TensorType", problem, shape, hint=hint) from None
+    return tuple(_dim(dim, shape) for dim in dims)
+
+
 def _dim(dim: object, shape: object) -> int | None:
     if dim is None:
         return None
@@ -198,14 +208,20 @@ def canonical_dtype(dtype: DTypeLike, op: str = "TensorType") -> DType:
     Raises: DTypeError if stagedad does not carry it.
     """
     try:
-        given = np.dtype(dtype)
-    except TypeError as error:
+        given = np.dtype(_no_default(dtype))
+    except (TypeError, ValueError, SyntaxError) as error:
         raise DTypeError(f"{op}: not a dtype: {dtype!r}", op=op, hint=_WAY_OUT) from error
     native = given if given.isnative else given.newbyteorder("=")
     code = _CODE_OF.get(native)
     if code is None:
         raise DTypeError(f"{op}: unsupported dtype: {given}", op=op, hint=_WAY_OUT)
     return CODES[code]
+
+
+def _no_default(dtype: DTypeLike) -> DTypeLike:
+    if dtype is None:  # which NumPy takes for float64
+        raise TypeError("None is not a dtype")
+    return dtype
 
 
 def dtype_code(dtype: DTypeLike) -> str:

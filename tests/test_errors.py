@@ -8,6 +8,7 @@ from stagedad import errors
 
 BUILTINS = {
     "ShapeError": ValueError,
+    "NotScalar": TypeError,
     "DTypeError": TypeError,
     "DeviceError": RuntimeError,
     "VersionError": RuntimeError,

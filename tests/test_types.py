@@ -106,6 +106,21 @@ def test_refuses_other_dtypes_with_a_way_out(dtype):
         TensorType(dtype)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("f8", 3), ShapeError, r"TensorType: a shape is a tuple of dims, or None: 3"),
+        (("f8", (2,), None), DeviceError, "TensorType: unknown device: None"),
+        (("f8", (2,), 3), DeviceError, "TensorType: unknown device: 3"),
+        ((None, (2,)), DTypeError, "TensorType: not a dtype: None"),
+        (("f8, (3", ()), DTypeError, "TensorType: not a dtype"),
+    ],
+)
+def test_refuses_arguments_of_another_kind(arguments, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        TensorType(*arguments)
+
+
 def test_refuses_what_is_no_dtype_shape_or_device():
     with pytest.raises(DTypeError, match="not a dtype: 'spam'"):
         TensorType("spam")

@@ -14,15 +14,17 @@ from stagedad.errors import TraceError
 from stagedad.front._reach import Reach
 from stagedad.front.constants import plain_operand
 from stagedad.front.elementwise import operand
-from stagedad.front.location import place
+from stagedad.front.location import place, user_location
 from stagedad.front.reach import reach, watch_contents
 from stagedad.front.signature import Signature, function_name
-from stagedad.front.tracing import Trace, Traced, tracing
+from stagedad.front.tracing import Trace, Traced, known_type, tracing
 from stagedad.front.tree import Tree, flatten, unflatten
-from stagedad.ir import Graph
+from stagedad.ir import Graph, Value
 from stagedad.types import TensorType
 
 _NUMERIC = (Traced, np.ndarray, np.generic, bool, int, float, complex)
+
+_warned: dict[Any, Any] = {}  # what the warnings module keeps a file, to warn once a line
 
 
 class Output(NamedTuple):
@@ -30,6 +32,8 @@ class Output(NamedTuple):
 
     type: TensorType | None
     static: Any = None
+    is_scalar: bool = False
+    """Whether it is a scalar of NumPy or Python, as a 0-d result mostly is."""
 
 
 @dataclass(slots=True)
@@ -56,9 +60,16 @@ def capture(function: Callable[..., Any], signature: Signature, leaves: list[Any
     """
     statics = tuple(leaf.static for leaf in signature.leaves if leaf.type is None)
     found = reach(function, statics)
-    generator = _generator_position()
+    generators = _generators(found)
+    positions = [_position(each) for each in generators]
     with tracing(function_name(function), found) as trace:
         args, kwargs = _traced_arguments(trace, function, signature, leaves)
+        kinds = [leaf.kind for leaf in signature.leaves if leaf.type is not None]
+        given_arrays = {
+            value
+            for value, kind in zip(trace.graph.inputs, kinds, strict=True)
+            if kind == "array"
+        }
         try:
             result = function(*args, **kwargs)
         except ValueError as error:
@@ -69,13 +80,10 @@ def capture(function: Callable[..., Any], signature: Signature, leaves: list[Any
             raise
         results: list[Any] = []
         tree = flatten(result, results)
-        outputs = [_output(trace, leaf) for leaf in results]
-        if generator is not None and generator != _generator_position():
-            warnings.warn(
-                f"{trace.name}: NumPy's global random generator was used while tracing; its "
-                "draws are constants of the trace now",
-                stacklevel=5,
-            )
+        outputs = [_output(trace, leaf, given_arrays) for leaf in results]
+        for each, position in zip(generators, positions, strict=True):
+            if position != _position(each):
+                _warn_of_draws(trace.name, each)
     watch_contents(found, trace.constants)
     return Captured(trace.graph, trace.outer, tree, outputs, found)
 
@@ -99,12 +107,15 @@ def _assigned(cause: TraceError) -> TraceError:
     return TraceError(
         f"setitem: a plain array cannot hold a traced value: {getattr(cause, 'place', '')}",
         op="setitem",
-        hint="np.where, np.concatenate, np.stack and np.array make traced arrays",
+        hint="np.stack, np.concatenate, np.where and stagedad.numpy.array make traced arrays",
     )
 
 
-def _output(trace: Trace, leaf: Any) -> Output:
-    """Register a leaf of the result as an output of the graph, unless it is static."""
+def _output(trace: Trace, leaf: Any, given_arrays: set[Value]) -> Output:
+    """Register a leaf of the result as an output of the graph, unless it is static.
+
+    NumPy's functions make scalars of 0-d arrays; one that is handed on stays an array.
+    """
     if not isinstance(leaf, _NUMERIC):
         if isinstance(leaf, str) or leaf is None or callable(leaf):
             return Output(None, leaf)
@@ -118,14 +129,36 @@ def _output(trace: Trace, leaf: Any) -> Output:
     )
     value = trace.value(known)
     trace.graph.register_output(value)
-    return Output(value.type)
+    is_array = value in given_arrays or isinstance(known, np.ndarray)
+    return Output(value.type, None, known_type(value).shape == () and not is_array)
 
 
-def _generator_position() -> Any:
-    """Return where NumPy's global generator stands; None if it was never loaded."""
-    random = sys.modules.get("numpy.random.mtrand")
-    if random is None:
-        return None
-    state = random.get_state(legacy=False)
+def _generators(found: Reach) -> list[Any]:
+    """Return the random generators to look after: NumPy's global one, and those found."""
+    shared = _global_generator()
+    others = [each for each in found.generators if each is not shared]
+    return others if shared is None else [shared, *others]
+
+
+def _global_generator() -> Any:
+    """Return the generator behind `np.random.normal` and so on; None if it was never loaded."""
+    return getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+
+
+def _position(generator: Any) -> str:
+    """Return where a random generator stands."""
+    if hasattr(generator, "get_state"):
+        state = generator.get_state(legacy=False)
+    else:
+        state = generator.bit_generator.state
     inner = state["state"]
-    return (inner["pos"], int(inner["key"][0])) if "pos" in inner else str(state)
+    if "pos" in inner:  # a Mersenne twister: its key changes where pos wraps
+        state = {**state, "state": (inner["pos"], int(inner["key"][0]))}
+    return str(state)
+
+
+def _warn_of_draws(name: str, generator: Any) -> None:
+    is_shared = generator is _global_generator()
+    what = "NumPy's global random generator" if is_shared else "a random generator"
+    message = f"{name}: {what} was used while tracing; its draws are constants of the trace now"
+    warnings.warn_explicit(message, UserWarning, *user_location(), registry=_warned)

@@ -8,11 +8,12 @@ under operators, and becomes a plain scalar in a ufunc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from stagedad.errors import TraceError
+from stagedad.errors import DTypeError, TraceError
 from stagedad.front.constants import number_dtype, plain_operand
 from stagedad.front.location import place
 from stagedad.front.tracing import Trace, Traced, new_tracer, owner
@@ -24,6 +25,15 @@ DType = np.dtype[Any]
 
 _PYTHON_NUMBERS: Final = frozenset({int, float, complex})
 _EXAMPLE: Final[dict[str, Any]] = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+_COMPARISONS: Final = frozenset(
+    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+)
+_LOGICAL: Final = {
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "not_equal",
+    "invert": "logical_not",
+}
 _literal_dtypes: dict[tuple[DType, type], DType] = {}
 
 
@@ -132,11 +142,39 @@ def apply(kind: str, *operands: Any, operator: bool = False) -> Traced:
     if quick is not None:
         return quick[0].emit(kind, quick[1])
     known = [operand(each, kind) for each in operands]
+    if kind in _COMPARISONS:
+        kind, known = _in_range(kind, known)
     trace = owner(known)
     result = trace.emit(kind, values(trace, known))
     if operator:
         result._weak = all(is_weak(each) for each in known) and result.dtype.kind != "b"
     return result
+
+
+def _in_range(kind: str, known: list[Any]) -> tuple[str, list[Any]]:
+    """Return a comparison whose Python integer fits the dtype that it meets.
+
+    NumPy compares integers by their values: `u8 < 300` is true everywhere, as is
+    `u8 <= 255`.
+    """
+    for number, other in ((1, 0), (0, 1)):
+        literal, array = known[number], known[other]
+        if type(literal) is not int or not isinstance(array, Traced):
+            continue
+        if array.dtype.kind not in "iu":
+            break
+        limits = np.iinfo(array.dtype)
+        if limits.min <= literal <= limits.max:
+            break
+        is_above = literal > limits.max
+        if kind in ("equal", "not_equal"):
+            is_true = kind == "not_equal"
+        else:
+            is_true = (kind in ("less", "less_equal")) is (is_above is (number == 1))
+        edge = limits.max if is_above else limits.min
+        inside, outside = ("less_equal", "greater") if is_above else ("greater_equal", "less")
+        return (inside if is_true else outside), [array, int(edge)]
+    return kind, known
 
 
 def _quick_values(operands: Sequence[Any]) -> tuple[Trace, list[Value]] | None:
@@ -183,7 +221,36 @@ def power(base: Any, exponent: Any, *, operator: bool = False) -> Traced:
             return apply("sqrt", base, operator=operator)
         if exponent == 1:
             return apply("copy", base, operator=operator)
+    # The operator squares an array of booleans, which gives int8, where np.power gives int64.
+    is_mask = operator and isinstance(base, Traced) and base.dtype.kind == "b" and base.shape
+    if is_mask and type(exponent) is int and exponent == 2:
+        return apply("square", base)
     return apply("pow", base, exponent, operator=operator)
+
+
+def positive(value: Any, *, operator: bool = False) -> Traced:
+    """Record `+value`.  Raises: DTypeError for booleans, as NumPy does."""
+    known = operand(value, "positive")
+    if known.dtype.kind == "b":
+        raise DTypeError(f"positive: not defined for: bool ({place()})", op="positive")
+    return apply("copy", known, operator=operator)
+
+
+def logical(kind: str, *operands: Any) -> Traced:
+    """Record a bitwise operation: that of booleans, which is a logical one.
+
+    Raises: TraceError for integers.
+    """
+    known = [operand(each, kind) for each in operands]
+    dtypes = [getattr(each, "dtype", None) or number_dtype(each) for each in known]
+    if any(dtype.kind != "b" for dtype in dtypes):
+        raise TraceError(
+            f"{kind}: booleans only on traced values: {', '.join(map(str, dtypes))} "
+            f"({place()})",
+            op=kind,
+            hint="bits of integers are for outside of the traced function",
+        )
+    return apply(_LOGICAL[kind], *known)
 
 
 def reciprocal(value: Any) -> Traced:
@@ -208,8 +275,9 @@ def _fill_ufuncs() -> None:
     for kind, op in OPS.items():
         if op.ufunc is not None and op.ufunc not in UFUNCS:
             UFUNCS[op.ufunc] = recorder(kind)
-    if "positive" not in OPS:
-        UFUNCS[np.positive] = recorder("copy")
+    for name in _LOGICAL:
+        UFUNCS[getattr(np, name)] = partial(logical, name)
+    UFUNCS[np.positive] = positive
     UFUNCS[np.power] = power
     UFUNCS.setdefault(np.conjugate, recorder("conj"))
     UFUNCS.setdefault(np.reciprocal, reciprocal)

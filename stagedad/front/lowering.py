@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stagedad.errors import ShapeError
+from stagedad.errors import NotScalar
 from stagedad.front.capture import Captured, Output
 from stagedad.front.signature import Leaf, Signature
 from stagedad.front.tracing import known_type
@@ -29,10 +29,6 @@ class Options(NamedTuple):
         return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
 
 
-class NotScalar(ShapeError, TypeError):  # noqa: N818  (as the others in errors.py)
-    """The gradient was asked of a function whose result is no scalar."""
-
-
 class Lowered(NamedTuple):
     """A graph with the inputs of what was captured, and how its outputs make the result."""
 
@@ -47,10 +43,8 @@ def lower_call(captured: Captured) -> Lowered:
     """Lower for `jit`: the graph as it is, without what nobody needs."""
     graph = captured.graph
     optimize(graph)
-    types = [known_type(value) for value in graph.outputs]
-    return Lowered(
-        graph, captured.tree, tuple(captured.outputs), tuple([not t.shape for t in types])
-    )
+    is_scalar = tuple([each.is_scalar for each in captured.outputs if each.type is not None])
+    return Lowered(graph, captured.tree, tuple(captured.outputs), is_scalar)
 
 
 def lower_gradient(
@@ -76,10 +70,10 @@ def lower_gradient(
     grads = list(outputs[real:])
     if options.holomorphic:
         grads = [result.insert("conj", each) for each in grads]
-    head = [_Slot(value, outputs[0], True)]
+    head = [_Slot(value, outputs[0], value.is_scalar)]
     rest = iter(outputs[1:real])
     aux_slots = [
-        _Slot(each, None if each.type is None else next(rest), _is_scalar(each)) for each in aux
+        _Slot(each, None if each.type is None else next(rest), each.is_scalar) for each in aux
     ]
     grad_tree, grad_slots = _gradients(signature, options, flags, grads)
     if options.transform == "grad":
@@ -120,10 +114,6 @@ def _gradients(
             leaf = signature.leaves[i]
             slots.append(_Slot(Output(leaf.type), by_leaf[i], leaf.kind != "array"))
     return (trees[0] if isinstance(options.argnums, int) else tuple_tree(*trees)), slots
-
-
-def _is_scalar(output: Output) -> bool:
-    return output.type is not None and output.type.shape == ()
 
 
 def wanted(signature: Signature, names: Sequence[str], options: Options) -> list[bool]:

@@ -7,9 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import DTypeError, ShapeError, TraceError
-from stagedad.front.elementwise import apply, astype, power
+from stagedad.front.elementwise import apply, astype, logical, positive, power
 from stagedad.front.location import place
 from stagedad.front.products import matmul
+from stagedad.front.protocol import refusal
 from stagedad.front.tracing import Traced
 
 # With anything else an operator leaves the other operand to answer.
@@ -42,6 +43,22 @@ def _in_place(kind: str) -> Any:
             power(self, other) if kind == "pow" else apply(kind, self, other, operator=True)
         )
         return _assigned(self, result, kind)
+
+    return operator
+
+
+def _unsupported(name: str) -> Any:
+    def operator(self: Traced, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        raise refusal(name, [self, other])
+
+    return operator
+
+
+def _logical(kind: str) -> Any:
+    def operator(self: Traced, other: Any) -> Any:
+        return logical(kind, self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     return operator
 
@@ -89,34 +106,22 @@ class Operators(Traced):
         return apply("neg", self, operator=True)
 
     def __pos__(self) -> Any:
-        return apply("copy", self, operator=True)
+        return positive(self, operator=True)
 
     def __abs__(self) -> Any:
         return apply("abs", self, operator=True)
 
     def __invert__(self) -> Any:
-        if self.dtype.kind != "b":
-            raise TraceError(f"invert: booleans only on traced values: {self.type} ({place()})")
-        return apply("logical_not", self)
+        return logical("invert", self)
 
-    def __and__(self, other: Any) -> Any:
-        return _logical("logical_and", self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return _logical("logical_or", self, other)
-
-    __rand__, __ror__ = __and__, __or__
-
-
-def _logical(kind: str, left: Traced, right: Any) -> Any:
-    if not isinstance(right, (*_OPERANDS, bool)):
-        return NotImplemented
-    if (
-        left.dtype.kind != "b"
-        or np.result_type(getattr(right, "dtype", type(right))).kind != "b"
-    ):
-        raise TraceError(f"{kind}: booleans only on traced values: {left.type} ({place()})")
-    return apply(kind, left, right)
+    __and__ = __rand__ = _logical("bitwise_and")
+    __or__ = __ror__ = _logical("bitwise_or")
+    __xor__ = __rxor__ = _logical("bitwise_xor")
+    __floordiv__ = __rfloordiv__ = _unsupported("floor_divide")
+    __mod__ = __rmod__ = _unsupported("remainder")
+    __divmod__ = __rdivmod__ = _unsupported("divmod")
+    __lshift__ = __rlshift__ = _unsupported("left_shift")
+    __rshift__ = __rrshift__ = _unsupported("right_shift")
 
 
 def _assigned(target: Traced, result: Traced, kind: str) -> Traced:

@@ -146,8 +146,8 @@ def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: 
         counts = Counter(inputs.replace(",", ""))
         result = "".join(sorted(label for label, count in counts.items() if count == 1))
     terms = []
-    for text, given in zip(labels, operands, strict=True):
-        array = operand(given, "einsum")
+    known = [operand(given, "einsum") for given in operands]
+    for text, array in zip(labels, known, strict=True):
         if len(text) != ndim_of(array):
             raise ShapeError("einsum", f"`{text}` does not fit", shape_of(array))
         terms.append(_without_repeats(array, text))
@@ -160,7 +160,10 @@ def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: 
     if gone:
         array = reduction("sum", array, gone, False)
         text = "".join([label for label in text if label in result])
-    return transpose(array, [text.index(label) for label in result])
+    ordered = transpose(array, [text.index(label) for label in result])
+    # np.einsum sums in the dtype of the operands, and knows no larger integers.
+    dtype = np.result_type(*[getattr(each, "dtype", type(each)) for each in known])
+    return ordered if ordered.dtype == dtype else astype(ordered, dtype)
 
 
 def reshaped(value: Any, shape: tuple[int, ...]) -> Any:

@@ -40,10 +40,12 @@ _ADVICE: Final = {
     "array_equal": "assert it outside of the traced function",
     "select": "np.where, once a condition",
     "piecewise": "np.where, once a condition",
-    "floor_divide": "np.floor(x / y)",
-    "invert": "np.logical_not",
-    "bitwise_and": "np.logical_and",
-    "bitwise_or": "np.logical_or",
+    "floor_divide": "np.floor(x / y) of floats",
+    "remainder": "x - np.floor(x / y) * y of floats",
+    "fmod": "x - np.floor(x / y) * y of floats",
+    "divmod": "np.floor(x / y) of floats, and what it leaves",
+    "left_shift": "x * 2**n",
+    "right_shift": "np.floor(x / 2**n)",
 }
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"

@@ -3,24 +3,36 @@
 From the function go closure cells, referenced globals, defaults and a bound
 `self`, and so on through every Python function found there that belongs to the
 user (neither the standard library nor an installed package, unless it is the
-function's own).  Lists, tuples, dicts and instances are entered to depth 3 and
-100 entries.  A change of anything recorded means: trace again.
+function's own).  Of the user's modules, whether globals, held in closures or
+imported inside a function, go the names that these functions mention.  Lists,
+tuples, dicts and instances are entered to depth 3 and 100 entries.  A change of
+anything recorded means: trace again.  Of arrays that is another array, shape or
+dtype; their contents are operands of the graph.
+
+Beyond the reach, and therefore constant until `cache_clear()`: what is looked up
+by a computed name (`globals()["K"]`, `getattr(cfg, name)`, `importlib`), the
+environment (`os.environ`), files, clocks, deques and other containers that are not
+lists, tuples, dicts and sets, the state of random generators, attributes of
+installed packages and of NumPy, and whatever lies deeper than depth 3 or behind
+100 entries.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import opcode
 import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from stagedad.front._reach import Reach
 
 # ORDER WHERE: pyx/stagedad/front/_reach.pxd.
-CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE = range(6)
+CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE = range(6)  # those that are added here
 
 DEPTH: Final = 3
 ENTRIES: Final = 100
@@ -30,15 +42,27 @@ SMALL: Final = 4096
 
 _PLAIN: Final = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc)
 _OWN: Final = __name__.partition(".")[0]
-_code_names: dict[CodeType, frozenset[str]] = {}
+_IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
+
+
+class _Mentions(NamedTuple):
+    """What a code object and those inside it look up."""
+
+    names: frozenset[str]
+    imports: frozenset[tuple[str, int]]
+    """Modules imported by statements, and how many dots stand before their names."""
+
+
+_mentions_of: dict[CodeType, _Mentions] = {}
 
 
 def reach(function: Any, statics: tuple[Any, ...] = ()) -> Reach:
     """Return what `function`, called with `statics` among its arguments, can see."""
-    walk = _Walk(_package(function))
+    walk = _Walk(getattr(function, "__module__", None))
     walk.visit(function, 0)
     for static in statics:
         walk.visit(static, 0)
+    walk.modules_at_last()
     return walk.reach
 
 
@@ -57,25 +81,37 @@ def watch_contents(found: Reach, constants: Any) -> None:
 
 
 class _Walk:
-    def __init__(self, package: str | None) -> None:
-        self.package = package
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.package = module.partition(".")[0] if isinstance(module, str) else None
         self.reach = Reach()
         self.seen: dict[int, Any] = {}
+        self.names: set[str] = set()
+        self.modules: dict[int, ModuleType] = {}
+        self.recorded: set[tuple[int, str]] = set()
 
     def visit(self, value: Any, depth: int) -> None:
         """Record what can be seen through `value`, which itself is recorded."""
-        if isinstance(value, (*_PLAIN, ModuleType)):
+        if isinstance(value, _PLAIN):
             return
         if id(value) in self.seen or len(self.reach) > PLACES:
             return
         self.seen[id(value)] = value
         if isinstance(value, np.ndarray):
             self.reach.reached(value)
+        elif isinstance(value, ModuleType):
+            if self._is_user(value.__name__):
+                self.modules[id(value)] = value
         elif isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, MethodType):
             self.visit(value.__self__, depth)
             self.visit(value.__func__, depth)
+        elif isinstance(value, BuiltinMethodType):
+            if not isinstance(value.__self__, ModuleType):
+                self.visit(value.__self__, depth)
+        elif _is_generator(value):
+            self.reach.generators.append(value)
         elif isinstance(value, functools.partial):
             for part in (value.func, value.args, value.keywords):
                 self.visit(part, depth)
@@ -94,25 +130,46 @@ class _Walk:
                 self.visit(default, 0)
         for cell in function.__closure__ or ():
             self.visit(self.reach.add(CELL, cell), 0)
-        names = _names(function.__code__)
-        scope = function.__globals__
+        names, imports = _mentions(function.__code__)
+        self.names |= names
         for name in names:
-            if name not in scope:
-                continue
-            value = scope[name]
-            if isinstance(value, ModuleType):
-                if self._is_user(value.__name__):
-                    self._module(value, names)
-            else:
-                self.reach.add(ENTRY, scope, name)
-                self.visit(value, 0)
+            self._global(function.__globals__, name)
+        for name, dots in imports:
+            self._import(function.__globals__, name, dots)
 
-    def _module(self, module: ModuleType, names: frozenset[str]) -> None:
-        for name in names:
-            value = module.__dict__.get(name)
-            if value is not None and not isinstance(value, ModuleType):
-                self.reach.add(ENTRY, module.__dict__, name)
-                self.visit(value, 0)
+    def _global(self, scope: dict[str, Any], name: str) -> None:
+        if name in scope and (id(scope), name) not in self.recorded:
+            self.recorded.add((id(scope), name))
+            self.visit(self.reach.add(ENTRY, scope, name), 0)
+
+    def _import(self, scope: dict[str, Any], name: str, dots: int) -> None:
+        """Record what a statement `import name` inside a function finds.
+
+        A module that is not loaded yet is a change once it is, so that the second call
+        traces again and sees what is in it.
+        """
+        if dots:
+            try:
+                name = importlib.util.resolve_name("." * dots + name, scope.get("__package__"))
+            except ImportError:
+                return  # the statement raises, too
+        while name and self._is_user(name):
+            if (id(sys.modules), name) not in self.recorded:
+                self.recorded.add((id(sys.modules), name))
+                self.visit(self.reach.add(ENTRY, sys.modules, name), 0)
+            name = name.rpartition(".")[0]
+
+    def modules_at_last(self) -> None:
+        """Record the names that functions mention in the user's modules found anywhere.
+
+        Which function reads which module is not known: `m = cfg; m.k` mentions `k`.
+        """
+        before = -1
+        while before < len(self.recorded):  # what is found may mention and hold more
+            before = len(self.recorded)
+            for module in list(self.modules.values()):
+                for name in self.names.intersection(module.__dict__):
+                    self._global(module.__dict__, name)
 
     def _class(self, cls: type) -> None:
         for base in cls.__mro__:
@@ -173,28 +230,56 @@ class _Walk:
         if module is None:
             return True
         top = module.partition(".")[0]
+        if top == _OWN:
+            return module == self.module  # a function shipped with this package
         if top == self.package:
             return True
-        if top in (_OWN, "numpy", "builtins") or top in sys.stdlib_module_names:
+        if top in ("numpy", "builtins") or top in sys.stdlib_module_names:
             return False
         return not _is_installed(top)
 
 
-def _names(code: CodeType) -> frozenset[str]:
-    """Return the names that `code`, and code inside it, may look up."""
-    found = _code_names.get(code)
+def _mentions(code: CodeType) -> _Mentions:
+    """Return what `code`, and code inside it, may look up."""
+    found = _mentions_of.get(code)
     if found is None:
-        found = frozenset(_all_names(code))
-        if len(_code_names) < PLACES:
-            _code_names[code] = found
+        every = list(_codes(code))
+        found = _Mentions(
+            frozenset(name for each in every for name in each.co_names),
+            frozenset(pair for each in every for pair in _imports(each)),
+        )
+        if len(_mentions_of) < PLACES:
+            _mentions_of[code] = found
     return found
 
 
-def _all_names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _all_names(constant)
+            yield from _codes(constant)
+
+
+def _imports(code: CodeType) -> Iterator[tuple[str, int]]:
+    """Yield the module's name and the dots before it, of each import statement."""
+    if _IMPORT_NAME not in code.co_code:
+        return
+    from dis import get_instructions  # slow, and few functions import
+
+    dots: Any = 0  # the two constants that are loaded before an import
+    names: Any = None
+    for instruction in get_instructions(code):
+        if instruction.opcode == _IMPORT_NAME:
+            yield instruction.argval, dots
+        if instruction.opname != "EXTENDED_ARG":
+            dots, names = names, instruction.argval
+
+
+def _is_generator(value: Any) -> bool:
+    """Whether `value` is a random generator of NumPy, old or new."""
+    # Looked up, because NumPy loads its random module when first asked for.
+    module = sys.modules.get("numpy.random")
+    return module is not None and isinstance(value, (module.Generator, module.RandomState))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -210,8 +295,3 @@ def _installed_folders() -> tuple[str, ...]:
 
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple({sysconfig.get_path(name) for name in names})
-
-
-def _package(function: Any) -> str | None:
-    module = getattr(function, "__module__", None)
-    return module.partition(".")[0] if isinstance(module, str) else None

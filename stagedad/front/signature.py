@@ -156,7 +156,7 @@ def positional(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wanted: Sequence[int]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return a call with the arguments at `wanted` given by position, if they were by name."""
-    if not kwargs or max(wanted) < len(args):
+    if not kwargs or max(wanted, default=-1) < len(args):
         return args, kwargs
     found = _inspected(function)
     if found is None:

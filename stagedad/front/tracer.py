@@ -180,7 +180,8 @@ class Tracer(Operators):
 
     def conj(self) -> Any:
         """Return the complex conjugate."""
-        return apply("conj", self)
+        # Unlike np.conj, the method keeps booleans.
+        return apply("conj" if self.dtype.kind != "b" else "copy", self)
 
     conjugate = conj
 
@@ -218,7 +219,7 @@ class Tracer(Operators):
     tobytes = _refused("tobytes", "return the value from the traced function")
     __contains__ = _refused("in", "np.where(x == value, ...) chooses between values")
     __setitem__ = _refused(
-        "setitem", "assigning items comes later: np.where, np.concatenate, np.stack make arrays"
+        "setitem", "np.where, np.concatenate, np.stack and stagedad.numpy.array make new arrays"
     )
     __delitem__ = _refused("delitem", "np.concatenate joins what is to stay")
 

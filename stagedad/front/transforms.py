@@ -148,7 +148,13 @@ def _options(
     if nan_policy not in NAN_POLICIES:
         raise ValueError(f"{transform}: nan_policy={nan_policy!r}\nhint: one of {NAN_POLICIES}")
     is_tuple = isinstance(argnums, (tuple, list))
-    positions = tuple([index(i) for i in argnums]) if is_tuple else index(argnums)
+    try:
+        positions = tuple([index(i) for i in argnums]) if is_tuple else index(argnums)
+    except TypeError:
+        raise TypeError(
+            f"{transform}: argnums is not a position or a tuple of them: {argnums!r}\n"
+            "hint: positions are integers: argnums=0, argnums=(0, 2)"
+        ) from None
     return Options(transform, positions, bool(has_aux), bool(holomorphic), nan_policy)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,9 +27,9 @@ def vjp(
 ) -> Any:
     """Return `(f(*primals), pull)`; `pull(cotangent)` gives a tuple, a cotangent each primal.
 
-    `pull` takes what has the structure and shapes of the value; it may be called
-    often, and keeps no array that the caller can change.  With `has_aux`, `f` returns
-    `(value, aux)` and this `(value, pull, aux)`.
+    `pull` takes what has the structure and shapes of the value, None for zeros; it may
+    be called often, and keeps no array that the caller can change.  With `has_aux`, `f`
+    returns `(value, aux)` and this `(value, pull, aux)`.
 
     Raises: TypeError for an integer primal, naming it; ShapeError if a cotangent has
             another shape than the value.
@@ -66,9 +66,10 @@ def vjp(
         everything = compile_program(gradient.f)(*arrays)
         pull = _Pull(gradient, key, captured.outputs, value_tree, arrays)
         pull.keep(everything)
+        real = [each for each in captured.outputs if each.type is not None]
         outputs = [
-            array[()] if not array.ndim else array
-            for array in everything[: gradient.f_real_outputs]
+            array[()] if output.is_scalar else array
+            for array, output in zip(everything[: gradient.f_real_outputs], real, strict=True)
         ]
     following = iter(outputs)
     results = [next(following) if o.type is not None else o.static for o in captured.outputs]
@@ -137,7 +138,7 @@ class _Pull:
     def _seeds(self, cotangent: Any) -> list[Any]:
         """Return the cotangents that df asks for, in the dtypes of the outputs."""
         leaves: list[Any] = []
-        tree = flatten(cotangent, leaves)
+        tree = flatten(_without_none(cotangent, self._tree), leaves)
         if tree != self._tree:
             raise TypeError(f"vjp: the cotangent is {tree!r}, the value {self._tree!r}")
         wanted = set(self._gradient.df_input_vjps)
@@ -146,6 +147,9 @@ class _Pull:
         for output, leaf in zip(self._outputs, leaves, strict=True):
             offset += output.type is not None
             if output.type is None or offset not in wanted:
+                continue
+            if leaf is _ZEROS:
+                seeds.append(_zeros(output.type))
                 continue
             seed = operand(leaf, "vjp")
             shape = seed.shape if isinstance(seed, Traced) else np.shape(seed)
@@ -158,6 +162,24 @@ class _Pull:
                 )
             seeds.append(astype(seed, output.type.dtype))
         return seeds
+
+
+_ZEROS: Final = object()
+
+
+def _without_none(cotangent: Any, tree: Tree) -> Any:
+    """Return `cotangent` with `_ZEROS` where it has None and `tree` leaves."""
+    if cotangent is None:
+        return unflatten(tree, [_ZEROS] * tree.count)
+    if isinstance(cotangent, (list, tuple)) and len(cotangent) == len(tree.children):
+        parts = [_without_none(*each) for each in zip(cotangent, tree.children, strict=True)]
+        is_named = hasattr(cotangent, "_fields")
+        return type(cotangent)(*parts) if is_named else type(cotangent)(parts)
+    if isinstance(cotangent, dict) and set(cotangent) == set(tree.keys):
+        pairs = zip(tree.keys, tree.children, strict=True)
+        parts = [_without_none(cotangent[key], child) for key, child in pairs]
+        return type(cotangent)(zip(tree.keys, parts, strict=True))
+    return cotangent
 
 
 def _zeros(type_: TensorType) -> np.ndarray[Any, Any]:

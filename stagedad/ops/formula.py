@@ -88,7 +88,8 @@ def vjp(
     if partial is None:
         cotangent = compiled(op.vjps[argument])(env, builder)
     else:
-        cotangent = _pull(op, compiled(partial)(env, builder), env, builder, operand, masked)
+        value = compiled(partial)(_widened(op, partial, env, builder), builder)
+        cotangent = _pull(op, value, env, builder, operand, masked)
     return builder.astype(cotangent, _dtype(operand))
 
 
@@ -151,6 +152,25 @@ def _may_stretch(op: Op, operand: Any, env: Environment) -> bool:
     return False
 
 
+def _widened(op: Op, partial: Formula, env: Environment, builder: Builder) -> Environment:
+    """Return `env` with the operands that `partial` reads in the dtype of the result.
+
+    The op computes in that dtype; a narrower operand alone would be computed with in its own.
+    """
+    dtype = _dtype(env[op.results[0]])
+    narrow = {
+        argument.name: env[argument.name]
+        for argument in op.arguments
+        if argument.rule == "formula" and argument.name in partial.reads
+    }
+    changed = {
+        name: builder.astype(operand, dtype)
+        for name, operand in narrow.items()
+        if dtype is not None and _dtype(operand) not in (None, dtype)
+    }
+    return {**env, **changed} if changed else env
+
+
 def _push(
     op: Op, moving: Sequence[str], env: Environment, builder: Builder, masked: bool
 ) -> Any:
@@ -159,7 +179,8 @@ def _push(
     total: Any = ZERO
     for name in moving:
         if name in op.partials:
-            partial = compiled(op.partials[name])(env, builder)
+            formula = op.partials[name]
+            partial = compiled(formula)(_widened(op, formula, env, builder), builder)
             term = builder.product(env[f"{name}_t"], partial, masked=masked)
             total = term if total is ZERO else builder.call("add", (total, term))
     return total

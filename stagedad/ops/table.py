@@ -9,6 +9,7 @@ import numpy as np
 
 from stagedad.errors import suggestion
 from stagedad.ops import reference, type_rules
+from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
 from stagedad.types import TensorType
 
@@ -85,15 +86,19 @@ def infer(
 ) -> tuple[TensorType | None, ...]:
     """Return the types of the results of `kind`; (None,) if it is no known op.
 
-    Raises: TypeError for a wrong number of operands or a wrong attribute;
+    Raises: TypeError for a wrong number of operands or an attribute that is unknown or
+            of the wrong kind; ShapeError for axes, dims and steps that fit nothing;
             ShapeError, DTypeError, DeviceError where the op does not take `types`.
     """
     op = OPS.get(_KIND.get(kind, kind))
     if op is None:
         return (None,)
     _check_count(op, len(types))
+    complete_attributes = complete(op, attributes)
+    if attributes:
+        check_attributes(op, attributes)
     rule = getattr(type_rules, op.type_rule)
-    result: tuple[TensorType | None, ...] = rule(op, types, complete(op, attributes))
+    result: tuple[TensorType | None, ...] = rule(op, types, complete_attributes)
     return result
 
 

@@ -52,6 +52,18 @@ LOUD = {
     "assigned": assigned,
     "assigned_slice": assigned_slice,
     "assigned_traced": assigned_traced,
+    "floordiv": lambda x: x // 2,
+    "rfloordiv": lambda x: np.ones(2) // x,
+    "mod": lambda x: x % 2,
+    "rmod": lambda x: 2 % x,
+    "divmod": lambda x: divmod(x, 2)[0],
+    "rdivmod": lambda x: divmod(2, x)[0],
+    "lshift": lambda x: x << 1,
+    "rshift": lambda x: 1 >> x,
+    "xor": lambda x: x ^ 1,
+    "or_of_floats": lambda x: x | 1,
+    "and_of_floats": lambda x: np.ones(2, int) & x,
+    "invert_of_floats": lambda x: ~x,
     "fill": lambda x: np.zeros(2).fill(x[0]),
     "copyto": lambda x: np.copyto(np.zeros(2), x),
     "full_like": lambda x: np.sum(np.full_like(np.zeros(3), 2 * x[0])),
@@ -287,3 +299,30 @@ def test_vjp_keeps_nothing_that_the_caller_changes():
     w = w.copy()
     np.testing.assert_allclose(pull(seed)[0], wanted)
     np.testing.assert_array_equal(seed, 1)
+
+
+def test_a_draw_from_a_closed_over_generator_warns(recwarn):
+    new, old = np.random.default_rng(0), np.random.RandomState(0)
+    draw = new.normal
+    for function in (
+        lambda x: x * new.normal(),
+        lambda x: x * old.rand(),
+        lambda x: x * draw(),
+    ):
+        with pytest.warns(UserWarning, match="random generator was used") as caught:
+            jit(function)(1.0)
+        assert [warning.filename for warning in caught] == [__file__]
+    jit(lambda x: x if new is old else 2 * x)(1.0)
+    assert not recwarn.list
+
+
+def test_assignment_names_what_makes_traced_arrays():
+    with pytest.raises(TraceError, match=r"np\.stack.*stagedad\.numpy\.array"):
+        jit(assigned)(X)
+    for function in (
+        lambda x: np.stack([x[0], x[1]]),
+        lambda x: snp.array([x[0], x[1]]),
+        lambda x: np.where([True, False], x[0], x[1]),
+        lambda x: np.concatenate([x[:1], x[1:]]),
+    ):
+        np.testing.assert_array_equal(jit(function)(X), X)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stagedad.front import grad, jit
+from stagedad.types import CODES
 
 DTYPES = [
     "bool",
@@ -110,3 +111,98 @@ def test_a_weak_number_beside_float32_gets_its_gradient_in_float64():
     gradient = grad(lambda s, x: np.sum(s * x))(2.0, np.ones(3, np.float32))
     assert type(gradient) is np.float64
     assert gradient == 3
+
+
+RESULTS = {
+    "square": lambda x: x**2,
+    "square_of_float": lambda x: x**2.0,
+    "square_of_int64": lambda x: x ** np.int64(2),
+    "np_power": lambda x: np.power(x, 2),
+    "root": lambda x: x**0.5,
+    "np_root": lambda x: np.power(x, 0.5),
+    "first": lambda x: x**1,
+    "zeroth": lambda x: x**0,
+    "cube": lambda x: x**3,
+    "inverse": lambda x: x**-1,
+    "inverse_of_float": lambda x: x**-1.0,
+    "clip": lambda x: np.clip(x, 0, 1),
+    "clip_float": lambda x: np.clip(x, 0.0, 1.0),
+    "clip_above": lambda x: x.clip(None, 1),
+    "sum": np.sum,
+    "sum_axis": lambda x: x.sum(axis=0, keepdims=True),
+    "sum_dtype": lambda x: x.sum(dtype=np.float32),
+    "add_reduce": np.add.reduce,
+    "mean": np.mean,
+    "mean_dtype": lambda x: x.mean(dtype=np.float32),
+    "var": np.var,
+    "std": np.std,
+    "std_ddof": lambda x: x.std(ddof=1),
+    "max": np.max,
+    "min": np.min,
+    "positive": lambda x: +x,
+    "np_positive": np.positive,
+    "np_square": np.square,
+    "conj": lambda x: x.conj(),
+    "np_conj": np.conj,
+    "real": np.real,
+    "imag": np.imag,
+    "trace": lambda x: x.reshape(1, 2).trace(),
+    "norm": np.linalg.norm,
+    "einsum_sum": lambda x: np.einsum("i->", x),
+    "einsum_dot": lambda x: np.einsum("i,i", x, x),
+    "einsum_number": lambda x: np.einsum("i,->i", x, 2.0),
+    "dot": lambda x: np.dot(x, x),
+    "where": lambda x: np.where(x > 0, x, 0),
+    "full_like": lambda x: np.full_like(x, 1) * x,
+    "append": lambda x: np.append(x, 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", CODES.values(), ids=str)
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_have_the_values_and_dtypes_of_numpy(name, dtype):
+    x = np.array([1, 100]).astype(dtype)
+    function = RESULTS[name]
+    try:
+        wanted = function(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        kinds = (TypeError, ValueError, OverflowError)
+        with pytest.raises(next(kind for kind in kinds if isinstance(error, kind))):
+            jit(function)(x)
+        return
+    got = jit(function)(x)
+    assert got.dtype == wanted.dtype
+    np.testing.assert_allclose(got, wanted, rtol=2e-3 if dtype == np.float16 else 1e-6)
+
+
+@pytest.mark.parametrize("number", [300, -1, 2**70, -(2**70), 255, 0, 7])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64"])
+@pytest.mark.parametrize(
+    "op", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+)
+def test_comparisons_with_integers_out_of_range(op, dtype, number):
+    x = np.array([0, 7, 100], dtype)
+    for function in (lambda x: op(x, number), lambda x: op(number, x)):
+        got = jit(function)(x)
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, function(x))
+    ufunc = {"lt": np.less, "ge": np.greater_equal}.get(op.__name__, np.equal)
+    np.testing.assert_array_equal(jit(lambda x: ufunc(number, x))(x), ufunc(number, x))
+
+
+def test_booleans_have_bitwise_operators():
+    x, mask = np.array([0.0, 1.0, 2.0]), np.array([True, False, True])
+    for function in (
+        lambda x: (x > 0) & mask,
+        lambda x: mask & (x > 0),
+        lambda x: (x > 0) | [True, False, False],
+        lambda x: mask ^ (x > 1),
+        lambda x: (x > 1) ^ True,
+        lambda x: ~(x > 0),
+        lambda x: np.invert(x > 0),
+        lambda x: np.bitwise_or(x > 1, mask),
+    ):
+        got = jit(function)(x)
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, function(x))

@@ -1,12 +1,15 @@
 """Tests of front/reach.py: what a function closes over never goes stale."""
 
-# ruff: noqa: D101, D102
+import collections
 import functools
+import importlib
+import sys
 import types
 
 import numpy as np
 import pytest
 
+import stagedad.numpy as snp
 from stagedad.front import grad, jit
 
 scale = 2.0
@@ -243,3 +246,153 @@ def test_signed_zeros_and_nan_are_values():
     assert np.isnan(f(1.0))
     k = float("nan")
     assert np.isnan(f(1.0))
+
+
+def test_a_closed_over_array_that_changes_shape_or_dtype():
+    w = np.ones(3)
+    slope = grad(lambda x: (x * w).sum())
+    np.testing.assert_array_equal(slope(np.ones(3)), [1, 1, 1])
+    w.shape = (3, 1)
+    np.testing.assert_array_equal(slope(np.ones(3)), [3, 3, 3])
+    assert slope.cache_info().misses == 2
+    slope(np.ones(3))
+    assert slope.cache_info().misses == 2
+
+    sizes = np.ones(3)
+    f = jit(lambda x: (x * sizes).sum() / sizes.size + sizes.itemsize)
+    assert f(np.ones(1)) == 9
+    sizes.resize(1, refcheck=False)
+    sizes[0] = 5
+    assert f(np.ones(1)) == 13
+
+    bits = np.ones(2)
+    g = jit(lambda x: x * bits)
+    x = np.ones(2)
+    np.testing.assert_array_equal(g(x), [1, 1])
+    bits.dtype = np.int64
+    np.testing.assert_array_equal(g(x), x * bits)
+    np.testing.assert_array_equal(g(x), x * bits)
+
+
+@pytest.fixture
+def settings(changed, tmp_path):
+    """A package of the user's with two modules, of which `late` is not loaded."""
+    folder = tmp_path / "pkg_of_a_user"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "late.py").write_text("k = 1.0")
+    (folder / "cfg.py").write_text("k = 1.0\narray = [1.0]\n")
+    (folder / "inner.py").write_text(
+        "def relative(x):\n"
+        "    from . import cfg\n"
+        "    from .cfg import array\n"
+        "    return x * cfg.k * array[0]\n"
+    )
+    changed.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("pkg_of_a_user.cfg")
+    yield module
+    for name in [name for name in sys.modules if name.startswith("pkg_of_a_user")]:
+        del sys.modules[name]
+
+
+def imported(x):
+    import pkg_of_a_user.cfg
+
+    return x * pkg_of_a_user.cfg.k
+
+
+def imported_as(x):
+    import pkg_of_a_user.cfg as settings
+
+    return x * settings.k
+
+
+def name_imported(x):
+    from pkg_of_a_user.cfg import k
+
+    return x * k
+
+
+def imported_in_a_nested_function(x):
+    def scaled():
+        from pkg_of_a_user import cfg
+
+        return x * cfg.k
+
+    return scaled()
+
+
+@pytest.mark.parametrize(
+    "function", [imported, imported_as, name_imported, imported_in_a_nested_function]
+)
+def test_modules_imported_inside_the_function(settings, function):
+    f = jit(function)
+    for value in (1.0, 2.0, 2.0, 3.0):
+        settings.k = value
+        assert f(1.0) == value
+    assert f.cache_info().misses == 3
+
+
+def test_relative_imports_inside_the_function(settings):
+    f = jit(importlib.import_module("pkg_of_a_user.inner").relative)
+    for value in (1.0, 2.0):
+        settings.k = value
+        assert f(1.0) == value
+    settings.array[0] = 5.0
+    assert f(1.0) == 10
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_module_that_the_function_loads_itself():
+    def function(x):
+        from pkg_of_a_user.late import k
+
+        return x * k
+
+    f = jit(function)
+    assert f(1.0) == 1
+    sys.modules["pkg_of_a_user.late"].k = 2.0
+    assert f(1.0) == 2
+    sys.modules["pkg_of_a_user.late"].k = 3.0
+    assert f(1.0) == 3
+
+
+def test_modules_in_closures_containers_and_instances(settings):
+    holder, table = Model(), {"m": settings}
+    holder.m = settings
+    for function in (
+        lambda x: x * settings.k,
+        lambda x: x * table["m"].k,
+        lambda x: x * holder.m.k,
+    ):
+        f = jit(function)
+        for value in (1.0, 2.0):
+            settings.k = value
+            assert f(1.0) == value
+
+
+def test_a_global_module_that_is_another_now(changed):
+    for name, gain in (("one", 1.0), ("other", 2.0)):
+        module = types.ModuleType(name + "_of_a_user")
+        module.gain = gain
+        changed.setitem(globals(), "current_settings", module)
+        if name == "one":
+            f = jit(lambda x: x * current_settings.gain)  # noqa: F821
+        assert f(1.0) == gain
+
+
+def test_what_is_beyond_the_reach_is_seen_after_cache_clear():
+    queue = collections.deque([1.0])
+    f = jit(lambda x: x * queue[0])
+    assert f(1.0) == 1
+    queue[0] = 2.0
+    f.cache_clear()
+    assert f(1.0) == 2
+
+
+def test_the_package_itself_is_not_walked():
+    from stagedad.cli.loss import loss
+    from stagedad.front.reach import reach
+
+    assert len(reach(loss)) < 10
+    assert len(reach(lambda x: snp.sum(np.exp(x)))) < 10

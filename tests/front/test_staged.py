@@ -1,6 +1,6 @@
 """Tests of front/staged.py: signatures, their cache, pickling and threads."""
 
-# ruff: noqa: ARG001, D101, D102
+# ruff: noqa: ARG001
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

@@ -367,3 +367,59 @@ def test_works_on_numpy_functions_and_partials():
     assert grad(np.sin)(0.0) == 1
     assert grad(partial(np.power, 2.0))(1.0) == pytest.approx(2 * np.log(2))
     assert grad(partial(lambda x, y: x * y, y=3.0))(1.0) == 3
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.0, None, (0, "x"), [None]])
+@pytest.mark.parametrize("transform", [grad, value_and_grad])
+def test_argnums_of_another_type_raise(transform, argnums):
+    with pytest.raises(TypeError, match=rf"^{transform.__name__}: argnums is not a position"):
+        transform(cube, argnums=argnums)
+
+
+def test_no_argnums_give_an_empty_tuple():
+    assert grad(cube, argnums=())(2.0) == ()
+    assert value_and_grad(cube, argnums=())(x=2.0) == (8, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(np.array(2.0), np.ndarray), (np.float64(2.0), np.float64), (2.0, np.float64)],
+)
+def test_a_0d_array_that_is_passed_on_stays_one(given, kind):
+    f = jit(lambda x: (x, x * 1, {"x": x}))
+    for _ in range(3):
+        same, scalar, inside = f(given)
+        assert type(same) is type(inside["x"]) is kind
+        assert type(scalar) is np.float64
+        assert same is not given
+        assert same == scalar == 2
+    assert type(value_and_grad(lambda x: x)(given)[0]) is kind
+    assert type(vjp(lambda x: x, given)[0]) is kind
+
+
+def test_a_0d_array_that_is_closed_over_stays_one():
+    array, scalar = np.array(3.0), np.float64(3.0)
+    one, two, three = jit(lambda x: (array, scalar, 3.0))(1.0)
+    assert type(one) is np.ndarray
+    assert type(two) is type(three) is np.float64
+
+
+def test_vjp_takes_none_for_zeros():
+    def f(x):
+        return x * 2, {"a": x * 3, "i": (x > 0).astype(int)}, None
+
+    ones = np.ones(2)
+    _, pull = vjp(f, ones)
+    for cotangent, wanted in (
+        ((ones, None, None), 2),
+        ((None, {"a": ones, "i": None}, None), 3),
+        ((ones, {"a": ones, "i": None}, None), 5),
+        ((None, {"a": None, "i": None}, None), 0),
+        (None, 0),
+    ):
+        (dx,) = pull(cotangent)
+        np.testing.assert_array_equal(dx, [wanted, wanted])
+    with pytest.raises(TypeError, match="vjp"):
+        pull((ones, {"b": None}, None))
+    second = grad(lambda x: np.sum(vjp(lambda y: (y * y, y), x)[1]((x, None))[0]))
+    np.testing.assert_array_equal(second(ones), [4, 4])

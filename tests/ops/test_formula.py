@@ -34,7 +34,7 @@ class Writer:
     def __init__(self):
         self.lines = []
 
-    def emit(self, kind, operands, attributes):  # noqa: D102
+    def emit(self, kind, operands, attributes):
         types = [operand.type for operand in operands]
         text = ", ".join(
             [operand.name for operand in operands]

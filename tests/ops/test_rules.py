@@ -34,7 +34,7 @@ class Arr:
 class Compute:
     """Emitter that computes at once, and checks that types are inferred rightly."""
 
-    def emit(self, kind, operands, attributes):  # noqa: D102
+    def emit(self, kind, operands, attributes):
         results = evaluate(kind, [operand.value for operand in operands], attributes)
         types = infer(kind, [operand.type for operand in operands], attributes)
         assert types == tuple(TensorType.of(result) for result in results)
@@ -44,7 +44,7 @@ class Compute:
 class Dual(Compute):
     """Emitter that carries tangents: forward mode."""
 
-    def emit(self, kind, operands, attributes):  # noqa: D102
+    def emit(self, kind, operands, attributes):
         op, result = OPS[kind], super().emit(kind, operands, attributes)
         env = bind(op, operands, attributes, [result], **tangents_of(op, operands))
         result.tangent = jvp(op, env, Compute())
@@ -57,7 +57,7 @@ class Tape(Compute):
     def __init__(self):
         self.nodes = []
 
-    def emit(self, kind, operands, attributes):  # noqa: D102
+    def emit(self, kind, operands, attributes):
         result = super().emit(kind, operands, attributes)
         self.nodes.append((OPS[kind], operands, attributes, result))
         return result

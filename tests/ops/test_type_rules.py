@@ -147,3 +147,64 @@ def test_refuses_attributes_that_make_no_sense():
         result_of("add", "f64[2]", "f64[2]", alpha="2")
     with pytest.raises(ValueError, match=r"^slice: step is zero"):
         result_of("slice", "f64[2]", start=(0,), stop=(2,), step=(0,))
+
+
+WRONG = [
+    ("sum", {"keepdims": "x"}, TypeError, "sum: keepdims is not True or False: 'x'"),
+    ("sum", {"axis": "f8"}, TypeError, "sum: axis is not of integers: 'f8'"),
+    ("sum", {"axis": (None, 3)}, TypeError, "sum: axis is not of integers"),
+    ("sum", {"axis": (1, 1)}, ShapeError, "sum: axis twice"),
+    ("expand_dims", {"axis": None}, TypeError, "expand_dims: axis is not of integers: None"),
+    ("concatenate", {"axis": (0,)}, TypeError, "concatenate: axis is not of integers"),
+    ("transpose", {"axes": "clip"}, TypeError, "transpose: axes is not a tuple: 'clip'"),
+    ("transpose", {"axes": 1}, TypeError, "transpose: axes is not a tuple"),
+    ("transpose", {"axes": (0, -2)}, ShapeError, "transpose: axes are no permutation"),
+    ("transpose", {"axes": (0, 5)}, ShapeError, "transpose: axes are no permutation"),
+    ("reshape", {"shape": "x"}, TypeError, "reshape: shape is not of integers: 'x'"),
+    ("reshape", {"shape": None}, TypeError, "reshape: shape is not of integers: None"),
+    ("reshape", {"shape": (2, -2)}, ShapeError, "reshape: negative dim in shape"),
+    ("reshape", {"shape": (-1, -1)}, ShapeError, "reshape: not a shape"),
+    ("broadcast_to", {"shape": (2, -1)}, ShapeError, "broadcast_to: negative dim in shape"),
+    ("sum_to", {"shape": (2.0,)}, TypeError, "sum_to: shape is not of integers"),
+    (
+        "slice", {"start": (0,), "stop": (2,), "step": (0,)}, ShapeError,
+        "slice: step is zero",
+    ),
+    (
+        "slice", {"start": 0, "stop": (2,), "step": (1,)}, TypeError,
+        "slice: start is not a tuple: 0",
+    ),
+    (
+        "slice", {"start": (0,), "stop": ("x",), "step": (1,)}, TypeError,
+        "slice: stop is not of integers",
+    ),
+    (
+        "slice", {"start": (0,), "stop": (2, 3), "step": (1,)}, ShapeError,
+        "slice: start, stop and step differ",
+    ),
+    ("astype", {"dtype": "nonsense"}, DTypeError, "astype: dtype: not a dtype: 'nonsense'"),
+    ("astype", {"dtype": None}, DTypeError, "astype: dtype: not a dtype: None"),
+    ("astype", {"dtype": "U3"}, DTypeError, "astype: dtype: unsupported dtype"),
+    ("constant_like", {"value": "i8"}, TypeError, "constant_like: value is not a number"),
+    ("constant_like", {"value": np.ones(2)}, TypeError, "constant_like: value is not a number"),
+    ("constant", {"value": "x"}, TypeError, "constant: value is not a number: str"),
+    ("constant", {"value": np.array(["x"])}, DTypeError, "constant: value: unsupported dtype"),
+    ("constant", {"value": 1, "is_zero": "x"}, TypeError, "constant: is_zero is not True"),
+    ("add", {"alpha": "2"}, TypeError, "add: alpha is not a number: str"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "attributes", "error", "message"), WRONG)
+def test_refuses_attributes_of_another_kind_without_types(kind, attributes, error, message):
+    count = len(OPS[kind].arguments)
+    for types in ([None] * count, [TensorType("float64", (2, 2))] * count):
+        with pytest.raises(error, match=f"^{message}"):
+            infer(kind, types, attributes)
+
+
+def test_takes_attributes_that_numpy_takes():
+    some = {"keepdims": np.True_, "axis": np.int64(0)}
+    assert result_of("sum", "f64[2, 3]", **some) == "f64[1, 3]"
+    assert result_of("sum", "f64[2, 3]", axis=[0, 1]) == "f64[]"
+    assert result_of("transpose", "f64[2, 3]", axes=(-1, 0)) == "f64[3, 2]"
+    assert result_of("constant_like", "f32[2]", value=np.float32(2)) == "f32[]"

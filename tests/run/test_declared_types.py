@@ -1,4 +1,4 @@
-"""Programs are run on what their graph was made for: shapes and dtypes are in its attributes."""
+"""Programs run on what their graph was made for: types have gone into its attributes."""
 
 import numpy as np
 import pytest

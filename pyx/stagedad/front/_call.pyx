@@ -80,7 +80,9 @@ cdef class Shortcut:
         found = PyTuple_New(self.inputs)
         for i in range(self.count):
             if not self.collect(
-                <object>PyTuple_GET_ITEM(self.arguments, i), <object>PyTuple_GET_ITEM(args, i), found
+                <object>PyTuple_GET_ITEM(self.arguments, i),
+                <object>PyTuple_GET_ITEM(args, i),
+                found,
             ):
                 return None
         return found
@@ -101,7 +103,7 @@ cdef class Shortcut:
         )
 
     cdef bint collect(self, object structure, object given, tuple found) except -1:
-        """Put the leaves of `given` into `found`; whether it has this structure and these leaves."""
+        """Put the leaves of `given` into `found`; whether structure and leaves are the same."""
         cdef object kind, keys
         cdef tuple children
         cdef Py_ssize_t i

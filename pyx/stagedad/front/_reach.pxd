@@ -10,6 +10,7 @@ cdef enum Where:
     CODE = 4          # a function's code, defaults and keyword defaults: (function, None)
     ATTRIBUTE = 5     # an attribute found by getattr: (object, name)
     CONTENTS = 6      # the bytes of an array: (array, None)
+    LAYOUT = 7        # the dtype and shape of an array: (array, its lengths as bytes)
 
 
 cdef class Reach:
@@ -17,5 +18,6 @@ cdef class Reach:
     cdef uint8_t *kinds
     cdef Py_ssize_t count
     cdef dict arrays                 # id -> array, of every array reached
+    cdef readonly list generators    # of random numbers, among what was reached
     cdef object read(self, int where, object container, object key)
     cpdef bint unchanged(self) except -1

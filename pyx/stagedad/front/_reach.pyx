@@ -26,8 +26,9 @@ cdef type generic = np.generic
 cdef class Reach:
     """A list of places and what each held when a function was traced.
 
-    Numbers and strings are compared by value, everything else by identity; the
-    contents of arrays only where `watch` was asked to.
+    Numbers and strings are compared by value, everything else by identity, arrays by
+    their dtype and shape besides; the contents of arrays only where `watch` was asked to.
+    `generators` are NumPy's random generators among what was found.
     """
 
     def __cinit__(self):
@@ -35,6 +36,7 @@ cdef class Reach:
         self.kinds = NULL
         self.count = 0
         self.arrays = {}
+        self.generators = []
 
     def __dealloc__(self):
         PyMem_Free(self.kinds)
@@ -43,10 +45,12 @@ cdef class Reach:
         return self.count
 
     def add(self, int where, container, key=None):
-        """Record a place of kind `where` (see _reach.pxd) and what it holds now.  Gives that."""
+        """Record a place of kind `where` (see _reach.pxd); return what it holds now."""
         cdef object value
         if where == CONTENTS:
             value = np.array(container, order="K", copy=True)
+        elif where == LAYOUT:
+            value, key = container.dtype, lengths(container)
         elif where == CODE:
             value = (container.__code__, container.__defaults__, container.__kwdefaults__)
         else:
@@ -60,8 +64,10 @@ cdef class Reach:
         return None if value is MISSING else value
 
     def reached(self, array):
-        """Note that `array` is closed over."""
-        self.arrays[id(array)] = array
+        """Note that `array` is closed over; another shape or dtype counts as a change."""
+        if id(array) not in self.arrays:
+            self.arrays[id(array)] = array
+            self.add(LAYOUT, array)
 
     def holds(self, array):
         """Whether `array` is closed over."""
@@ -108,6 +114,10 @@ cdef class Reach:
                 ):
                     return False
                 continue
+            if where == LAYOUT:
+                if not same_layout(container, value, <object>PyList_GET_ITEM(self.keys, i)):
+                    return False
+                continue
             if where == CONTENTS:
                 if not same_contents(container, value):
                     return False
@@ -144,10 +154,25 @@ cdef bint equal_by_value(object then, object now) except -1:
     return False
 
 
+cdef bytes lengths(cnp.ndarray array):
+    return (<char *>cnp.PyArray_DIMS(array))[:cnp.PyArray_NDIM(array) * sizeof(cnp.npy_intp)]
+
+
+cdef bint same_layout(cnp.ndarray now, object dtype, bytes dims) noexcept:
+    """Whether an array still has the dtype and shape it had: `w.shape = ...` keeps identity."""
+    return (
+        <PyObject *>cnp.PyArray_DESCR(now) == <PyObject *>dtype
+        and cnp.PyArray_NDIM(now) * sizeof(cnp.npy_intp) == <size_t>len(dims)
+        and memcmp(cnp.PyArray_DIMS(now), <char *>dims, len(dims)) == 0
+    )
+
+
 cdef bint same_contents(cnp.ndarray now, cnp.ndarray then) except -1:
+    cdef cnp.npy_intp size
     if cnp.PyArray_IS_C_CONTIGUOUS(now) and cnp.PyArray_IS_C_CONTIGUOUS(then):
+        size = cnp.PyArray_NBYTES(now)
         return (
-            cnp.PyArray_NBYTES(now) == cnp.PyArray_NBYTES(then)
-            and memcmp(cnp.PyArray_DATA(now), cnp.PyArray_DATA(then), cnp.PyArray_NBYTES(now)) == 0
+            size == cnp.PyArray_NBYTES(then)
+            and memcmp(cnp.PyArray_DATA(now), cnp.PyArray_DATA(then), size) == 0
         )
     return now.shape == then.shape and now.tobytes() == then.tobytes()

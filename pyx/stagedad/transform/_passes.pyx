@@ -52,7 +52,8 @@ def merge_equal(Graph graph not None, pure, commutative):
             operands = []
             for i in range(graph.node_recs[node].input_count):
                 operands.append(graph.use_recs[graph.node_recs[node].first_input + i].value)
-            if kind in commutative and graph.node_recs[node].attributes == NULL:
+            if (kind in commutative and graph.node_recs[node].attributes == NULL
+                    and not complex_output(graph, node)):
                 operands.sort()
             own = graph.node_recs[node].attributes
             attributes = () if own == NULL else attributes_key(<dict>own)
@@ -76,6 +77,13 @@ def merge_equal(Graph graph not None, pure, commutative):
                 merged += moved
         node = graph.node_recs[node].next
     return merged
+
+
+cdef bint complex_output(Graph graph, int32_t node) except -1:
+    """Whether the result is complex, or may be: a product may be contracted, hence ordered."""
+    cdef int32_t value = graph.node_recs[node].first_output
+    cdef PyObject *type = NULL if value == NONE else graph.value_recs[value].type
+    return type == NULL or (<object>type).dtype.kind == "c"
 
 
 def attributes_key(dict attributes):

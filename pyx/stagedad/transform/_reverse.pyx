@@ -16,14 +16,14 @@ import cython
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from stagedad.errors import NotDifferentiable
 
 from stagedad.ir._graph cimport Graph, empty_graph
 from stagedad.ir._handles cimport node_handle, value_handle
 from stagedad.ir._kinds cimport kind_index, kind_name
-from stagedad.ir._slabs cimport NONE, PARAM, RETURN
+from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec
 from stagedad.transform._template cimport Template
 
 from stagedad.transform._passes import zero_attributes
@@ -42,6 +42,18 @@ cdef enum:
     NON_DIFFERENTIABLE = 2
     NOT_IMPLEMENTED = 3
 
+    RECENT = 64          # places for templates of small nodes, found without making objects
+
+
+# What decides the rule of a node with up to two operands and one output.
+cdef struct Recent:
+    PyObject *template   # kept alive by Sweep.kept
+    PyObject *attributes
+    PyObject *types[3]
+    int32_t kind
+    int32_t masks
+
+
 cdef int32_t ADD = kind_index("add")
 cdef int32_t CONSTANT = kind_index("constant")
 
@@ -59,6 +71,8 @@ cdef class Sweep:
     cdef dict templates
     cdef uint8_t *flags          # by value
     cdef int32_t *grads          # by value: its cotangent so far
+    cdef Recent recent[RECENT]
+    cdef list kept
     cdef list chosen             # Template of each node, in reverse order
     cdef int32_t values          # stage-0 values
     cdef int32_t *slots
@@ -80,6 +94,8 @@ cdef class Sweep:
         if self.flags == NULL or self.grads == NULL:
             raise MemoryError("differentiate: out of memory")
         memset(self.grads, 0xFF, (graph.value_used + 1) * sizeof(int32_t))
+        memset(self.recent, 0, sizeof(self.recent))
+        self.kept = []
         self.chosen = []
         self.captured = []
         self.temporaries = []
@@ -216,13 +232,43 @@ cdef class Sweep:
             if not wanted or not present or present == before:
                 return template
             before = present
-            template = self.template(node, wanted, present)
+            template = self.quick_template(node, wanted, present)
             for i in range(template.read_count):
                 slot = template.read_slots[i]
                 if slot < inputs:
                     self.flags[self.input_value(node, slot)] |= READ
                 else:
                     self.flags[self.output_value(node, slot - inputs)] |= READ
+
+    cdef Template quick_template(self, int32_t node, object wanted, object present):
+        """As `template`, through a table of the rules used last where the node is small."""
+        cdef Graph graph = self.graph
+        cdef NodeRec *rec = &graph.node_recs[node]
+        cdef Recent key
+        cdef Recent *place
+        cdef size_t mixed
+        cdef int32_t i
+        if rec.input_count > 2 or rec.output_count != 1:
+            return self.template(node, wanted, present)
+        memset(&key, 0, sizeof(Recent))
+        key.kind = rec.kind
+        key.masks = <int32_t>wanted | <int32_t>present << 2
+        key.attributes = rec.attributes
+        key.types[2] = graph.value_recs[rec.first_output].type
+        mixed = <size_t>key.types[2] >> 4 ^ <size_t>key.attributes >> 4
+        for i in range(rec.input_count):
+            key.types[i] = graph.value_recs[self.input_value(node, i)].type
+            mixed = mixed * 31 + (<size_t>key.types[i] >> 4)
+        mixed = mixed * 31 + <size_t>key.kind * 7 + <size_t>key.masks
+        place = &self.recent[(mixed ^ mixed >> 8) % RECENT]
+        if (place.template == NULL or place.kind != key.kind or place.masks != key.masks
+                or place.attributes != key.attributes
+                or memcmp(place.types, key.types, sizeof(key.types)) != 0):
+            found = self.template(node, wanted, present)
+            self.kept.append(found)
+            key.template = <PyObject *>found
+            place[0] = key
+        return <Template>place.template
 
     cdef int32_t output_value(self, int32_t node, int32_t offset) noexcept:
         cdef int32_t value = self.graph.node_recs[node].first_output
