@@ -10,7 +10,9 @@ import pytest
 
 from stagedad.ir import Graph, Node, Value
 
-EXAMPLE = re.compile(r"Given:  (.*?)\n\s*Do:     (.*?)\n\s*Gives:  (.*?)(?:\n\s*\n|\Z)", re.DOTALL)
+EXAMPLE = re.compile(
+    r"Given:  (.*?)\n\s*Do:     (.*?)\n\s*Gives:  (.*?)(?:\n\s*\n|\Z)", re.DOTALL
+)
 LINE = re.compile(r"%(\w+) = (\w+)\(([^)]*)\)")
 
 EXAMPLES = {

@@ -1,7 +1,5 @@
 """Tests of ir/_graph against a slow and obvious model, by random sequences of edits."""
 
-# ruff: noqa: D102  (what an edit is called says what it does)
-
 import random
 from collections import Counter
 from itertools import pairwise
