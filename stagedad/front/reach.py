@@ -82,8 +82,8 @@ def watch_contents(found: Reach, constants: Any) -> None:
 
 class _Walk:
     def __init__(self, module: Any) -> None:
-        self.module = module
-        self.package = module.partition(".")[0] if isinstance(module, str) else None
+        self.module: str | None = module if isinstance(module, str) else None
+        self.package = self.module and self.module.partition(".")[0]
         self.reach = Reach()
         self.seen: dict[int, Any] = {}
         self.names: set[str] = set()
@@ -231,7 +231,7 @@ class _Walk:
             return True
         top = module.partition(".")[0]
         if top == _OWN:
-            return module == self.module  # a function shipped with this package
+            return bool(module == self.module)  # a function shipped with this package
         if top == self.package:
             return True
         if top in ("numpy", "builtins") or top in sys.stdlib_module_names:

@@ -102,14 +102,24 @@ cdef bint is_default(object default, object given) except -1:
     )
 
 
+cdef tuple attribute_key(dict attributes):
+    """What tells attributes apart: 1, 1.0 and True hash alike but mean different things."""
+    cdef list parts = []
+    for name, value in attributes.items():
+        parts.append(name)
+        parts.append(value)
+        parts.append(tuple([type(item) for item in value]) if type(value) is tuple
+                     else type(value))
+    return tuple(parts)
+
+
 cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
     """Types of the outputs by the op's rule; remembered, since types are interned."""
     cdef tuple key, found
     if not attributes:
         key = (kind, types)
     else:
-        # 1, 1.0 and True hash alike but infer differently.
-        key = (kind, types, tuple([(k, type(v), v) for k, v in attributes.items()]))
+        key = (kind, types, attribute_key(attributes))
     try:
         found = inferred.get(key)
     except TypeError:                    # an array among the attributes

@@ -22,7 +22,7 @@ from stagedad.errors import NotDifferentiable
 
 from stagedad.ir._graph cimport Graph, empty_graph
 from stagedad.ir._handles cimport node_handle, value_handle
-from stagedad.ir._kinds cimport kind_index, kind_name
+from stagedad.ir._kinds cimport attribute_key, kind_index, kind_name
 from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec
 from stagedad.transform._template cimport Template
 
@@ -293,8 +293,7 @@ cdef class Sweep:
         if attributes is None:
             key = (kind, wanted, present, tuple(types))
         else:
-            key = (kind, wanted, present, tuple(types),
-                   tuple([(k, type(v), v) for k, v in attributes.items()]))
+            key = (kind, wanted, present, tuple(types), attribute_key(attributes))
         try:
             found = self.templates.get(key)
         except TypeError:
