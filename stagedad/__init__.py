@@ -11,7 +11,7 @@ array([2., 4.])
 
 from stagedad import errors, ops
 from stagedad.front import grad, jit, trace, value_and_grad, vjp
-from stagedad.ir import Graph, Node, Use, Value, parse_graph
+from stagedad.ir import Graph, Node, SymbolicValue, Use, Value, parse_graph
 from stagedad.run import Pair, Program, compile
 from stagedad.transform import (
     Capture,
@@ -35,6 +35,7 @@ __all__ = [
     "Node",
     "Pair",
     "Program",
+    "SymbolicValue",
     "TensorType",
     "Use",
     "Value",

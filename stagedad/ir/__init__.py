@@ -3,6 +3,7 @@
 from stagedad.ir._graph import Graph
 from stagedad.ir._handles import Attributes, Node, Use, Value, live_handle_count
 from stagedad.ir._slabs import live_graph_count
+from stagedad.ir.symbolic import SymbolicValue
 from stagedad.ir.text import parse_graph, print_graph
 from stagedad.ir.verify import verify
 
@@ -10,6 +11,7 @@ __all__ = [
     "Attributes",
     "Graph",
     "Node",
+    "SymbolicValue",
     "Use",
     "Value",
     "live_graph_count",
