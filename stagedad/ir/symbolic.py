@@ -23,7 +23,7 @@ class SymbolicValue:
     """A graph value on which NumPy's operators and functions insert nodes at the graph's end.
 
     Numbers become constants and are weak, as in NumPy: they take the dtype of the other
-    operand.  Nothing is evaluated; what needs numbers (`if x > 0`, `float(x)`) raises TraceError.
+    operand.  Nothing is evaluated; what needs numbers (`if x > 0`) raises TraceError.
 
     >>> graph = Graph()
     >>> x = SymbolicValue(graph.add_input("f64[3]", name="x"))
