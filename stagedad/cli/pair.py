@@ -6,7 +6,7 @@ from typing import Any
 
 from stagedad.transform import Gradient
 
-TITLES = ("capture", "type", "bytes", "made by", "at", "read in df by")
+TITLES = ("in f", "in df", "type", "bytes", "made by", "at", "read in df by")
 
 
 def capture_records(gradient: Gradient) -> list[dict[str, Any]]:
@@ -31,6 +31,7 @@ def captures_text(gradient: Gradient) -> str:
         rows.append(
             (
                 capture.name,
+                capture.inside,
                 "?" if capture.type is None else str(capture.type),
                 "?" if capture.bytes is None else f"{capture.bytes:,}",
                 capture.producer or "-",

@@ -56,6 +56,8 @@ class CaptureInfo(NamedTuple):
     """File and line of that node in the user's code."""
     consumers: tuple[str, ...]
     """Kinds of the nodes of df that read it, in order."""
+    inside: str
+    """`%name` of the input of df that it becomes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,4 +162,5 @@ def _describe(value: Value, kind: str, inside: Value) -> CaptureInfo:
         producer=None if node.kind == "param" else node.kind,
         location=node.location,
         consumers=tuple(use.user.kind for use in inside.uses),
+        inside=f"%{inside.name or inside.id}",
     )
