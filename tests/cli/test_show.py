@@ -51,7 +51,7 @@ def test_prints_graph_f_and_df(call):
 def test_prints_captures_with_their_sizes(call):
     text = call("show", "model.py:energy", "--args", "f64[3]", "2.0").stdout
     assert re.search(r"^in f +in df +type +bytes", text, re.M)
-    assert re.search(r"^%x +f64\[3\] +24 ", text, re.M)
+    assert re.search(r"^%x +%x +f64\[3\] +24 ", text, re.M)
     assert re.search(r"^\d+ captures: \d+ bytes$", text, re.M)
 
 
