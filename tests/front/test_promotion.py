@@ -158,6 +158,11 @@ RESULTS = {
 }
 
 
+# NumPy before 2.3 squares for any scalar exponent of 2, whatever its dtype, and keeps its own.
+if (np.ones(1, np.int8) ** np.int64(2)).dtype == np.int8:
+    del RESULTS["square_of_int64"], RESULTS["square_of_float"]
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", CODES.values(), ids=str)
 @pytest.mark.parametrize("name", RESULTS)

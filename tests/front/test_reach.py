@@ -252,7 +252,7 @@ def test_a_closed_over_array_that_changes_shape_or_dtype():
     w = np.ones(3)
     slope = grad(lambda x: (x * w).sum())
     np.testing.assert_array_equal(slope(np.ones(3)), [1, 1, 1])
-    w.shape = (3, 1)
+    w.resize((3, 1), refcheck=False)
     np.testing.assert_array_equal(slope(np.ones(3)), [3, 3, 3])
     assert slope.cache_info().misses == 2
     slope(np.ones(3))

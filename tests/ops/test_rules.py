@@ -1,6 +1,7 @@
 """Laws of the declared derivatives: every op, every sample, by NumPy alone."""
 
 import dataclasses
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS, evaluate, infer
 from stagedad.ops.builder import Builder
-from stagedad.ops.formula import ZERO, bind, jvp, vjp
+from stagedad.ops.formula import ZERO, bind, jvp, named_cotangents, vjp
 from stagedad.ops.samples import samples
 from stagedad.types import TensorType
 
@@ -38,7 +39,13 @@ class Compute:
         results = evaluate(kind, [operand.value for operand in operands], attributes)
         types = infer(kind, [operand.type for operand in operands], attributes)
         assert types == tuple(TensorType.of(result) for result in results)
-        return Arr(results[0])
+        made = tuple(map(Arr, results))
+        return made if len(made) > 1 else made[0]
+
+
+def several(found):
+    """The results of an op, or their tangents, as a tuple."""
+    return found if isinstance(found, tuple) else (found,)
 
 
 class Dual(Compute):
@@ -46,8 +53,12 @@ class Dual(Compute):
 
     def emit(self, kind, operands, attributes):
         op, result = OPS[kind], super().emit(kind, operands, attributes)
-        env = bind(op, operands, attributes, [result], **tangents_of(op, operands))
-        result.tangent = jvp(op, env, Compute())
+        results = several(result)
+        env = bind(op, operands, attributes, results, **tangents_of(op, operands))
+        tangent = jvp(op, env, Compute())
+        if tangent is not ZERO:
+            for each, moved in zip(results, several(tangent), strict=True):
+                each.tangent = moved
         return result
 
 
@@ -59,17 +70,17 @@ class Tape(Compute):
 
     def emit(self, kind, operands, attributes):
         result = super().emit(kind, operands, attributes)
-        self.nodes.append((OPS[kind], operands, attributes, result))
+        self.nodes.append((OPS[kind], operands, attributes, several(result)))
         return result
 
     def backward(self, output, seed):
         """Cotangents by operand, of all that `output` was made from."""
         found = {output: seed}
-        for op, operands, attributes, result in reversed(self.nodes):
-            g = found.get(result, ZERO)
-            env = bind(op, operands, attributes, [result], g=g)
+        for op, operands, attributes, results in reversed(self.nodes):
+            g = [found.get(result, ZERO) for result in results]
+            env = bind(op, operands, attributes, results, **named_cotangents(op, g))
             for number, argument in enumerate(op.arguments):
-                if argument.rule == "non_differentiable" or g is ZERO:
+                if argument.rule == "non_differentiable" or all(part is ZERO for part in g):
                     continue
                 cotangent = vjp(op, argument.name, env, Compute())
                 targets = operands[number:] if argument.is_list else [operands[number]]
@@ -104,6 +115,11 @@ def inner(left, right):
     return np.vdot(left.astype(wide), right.astype(wide)).real
 
 
+def total(lefts, rights):
+    """The sum of the inner products of the results of an op with others."""
+    return sum(inner(left, right) for left, right in zip(lefts, rights, strict=True))
+
+
 def rtol(*arrays):
     """What rounding and differencing leave, from the narrowest dtype."""
     coarsest = max(np.finfo(array.dtype).eps for array in arrays if array.dtype.kind in "fc")
@@ -119,9 +135,9 @@ def places(op, arrays):
 
 
 def cotangent(op, operands, attributes, number, argument, g, emitter, masked=True):
-    """The cotangent of operand `number`, computed by `emitter`."""
-    result = emitter.emit(op.kind, tuple(operands), attributes)
-    env = bind(op, operands, attributes, [result], g=g)
+    """The cotangent of operand `number`, computed by `emitter`; `g` has one a result."""
+    results = several(emitter.emit(op.kind, tuple(operands), attributes))
+    env = bind(op, operands, attributes, results, **named_cotangents(op, several(g)))
     if not argument.is_list:
         return vjp(op, argument.name, env, emitter, masked)
     start = op.arguments.index(argument)
@@ -141,73 +157,71 @@ def moved(arrays, number, direction, step):
 def check_vjp(op, sample, random):
     """<u, J v> by central differences is <J'u, v>, operand by operand."""
     arrays, attributes = sample.arrays, sample.attributes
-    result = evaluate(op.kind, arrays, attributes)[0]
-    if result.dtype.kind not in "fc":
+    results = evaluate(op.kind, arrays, attributes)
+    if results[0].dtype.kind not in "fc":
         return
-    u = normal(random, result)
+    u = [normal(random, result) for result in results]
     step = 0.5 if "linear" in op.traits else 1e-6
     for number, argument in places(op, arrays):
-        found = cotangent(
-            op, list(map(Arr, arrays)), attributes, number, argument, Arr(u), Compute()
-        )
+        operands, g = list(map(Arr, arrays)), tuple(map(Arr, u))
+        found = cotangent(op, operands, attributes, number, argument, g, Compute())
         if found is ZERO:
             found = Arr(np.zeros_like(arrays[number]))
         assert found.type is TensorType.of(arrays[number])
         for _ in range(3):
             v = normal(random, arrays[number])
-            high, low = (
-                evaluate(op.kind, moved(arrays, number, v, by), attributes)[0]
+            sides = (
+                evaluate(op.kind, moved(arrays, number, v, by), attributes)
                 for by in (step, -step)
             )
-            slope = (high - low) / (2 * step)
-            tolerance = rtol(u, arrays[number])
+            slopes = [(high - low) / (2 * step) for high, low in zip(*sides, strict=True)]
+            tolerance = rtol(*u, arrays[number])
             np.testing.assert_allclose(
-                inner(found.value, v), inner(u, slope), rtol=tolerance, atol=10 * tolerance
+                inner(found.value, v), total(u, slopes), rtol=tolerance, atol=10 * tolerance
             )
 
 
 def check_jvp(op, sample, random):
     """<u, J v> by the forward rule is <J'u, v>, each operand alone and all together."""
     arrays, attributes = sample.arrays, sample.attributes
-    result = Arr(evaluate(op.kind, arrays, attributes)[0])
-    if result.value.dtype.kind not in "fc":
+    results = tuple(map(Arr, evaluate(op.kind, arrays, attributes)))
+    if results[0].value.dtype.kind not in "fc":
         return
-    u = Arr(normal(random, result.value))
+    u = tuple(Arr(normal(random, result.value)) for result in results)
     moving = dict(places(op, arrays))
     for some in [*({number} for number in moving), set(moving)]:
         operands = [
             Arr(array, Arr(normal(random, array)) if number in some else ZERO)
             for number, array in enumerate(arrays)
         ]
-        env = bind(op, operands, attributes, [result], **tangents_of(op, operands))
+        env = bind(op, operands, attributes, results, **tangents_of(op, operands))
         forward = jvp(op, env, Compute())
         if forward is ZERO:
-            forward = Arr(np.zeros_like(result.value))
-        assert forward.type is result.type
+            forward = tuple(Arr(np.zeros_like(result.value)) for result in results)
+        forward = several(forward)
+        assert [each.type for each in forward] == [result.type for result in results]
         reverse = 0.0
         for number in some:
             g = cotangent(op, operands, attributes, number, moving[number], u, Compute())
             if g is not ZERO:
                 reverse += inner(g.value, operands[number].tangent.value)
-        tolerance = rtol(u.value, result.value, *arrays)
-        np.testing.assert_allclose(
-            inner(u.value, forward.value), reverse, rtol=tolerance, atol=10 * tolerance
-        )
+        tolerance = rtol(*(each.value for each in (*u, *results)), *arrays)
+        ahead = total([each.value for each in u], [each.value for each in forward])
+        np.testing.assert_allclose(ahead, reverse, rtol=tolerance, atol=10 * tolerance)
 
 
 def check_second(op, sample, random):
     """The vjp itself: its tangent by differences, and its own vjp by adjointness."""
     arrays, attributes = sample.arrays, sample.attributes
-    result = evaluate(op.kind, arrays, attributes)[0]
-    if result.dtype.kind not in "fc" or rtol(result, *arrays) > 2e-6:
+    results = evaluate(op.kind, arrays, attributes)
+    if results[0].dtype.kind not in "fc" or rtol(*results, *arrays) > 2e-6:
         return
-    u = normal(random, result)
-    inputs = [*arrays, u]
-    active = [*dict(places(op, arrays)), len(arrays)]
+    inputs = [*arrays, *(normal(random, result) for result in results)]
+    active = [*dict(places(op, arrays)), *range(len(arrays), len(inputs))]
     for number, argument in places(op, arrays):
 
         def first(operands, emitter, number=number, argument=argument):
-            *primals, g = operands
+            primals, g = operands[: len(arrays)], tuple(operands[len(arrays) :])
             return cotangent(op, primals, attributes, number, argument, g, emitter)
 
         directions = {at: normal(random, inputs[at]) for at in active}
@@ -267,11 +281,36 @@ def test_formulas_emit_what_they_are_said_to_use(op, dtype):
         arrays = list(map(Arr, sample.arrays))
         for number, argument in places(op, sample.arrays):
             tape = Tape()
-            result = evaluate(op.kind, sample.arrays, sample.attributes)[0]
-            if result.dtype.kind in "fc":
-                cotangent(op, arrays, sample.attributes, number, argument, Arr(result), tape)
+            results = evaluate(op.kind, sample.arrays, sample.attributes)
+            if results[0].dtype.kind in "fc":
+                g = tuple(map(Arr, results))
+                cotangent(op, arrays, sample.attributes, number, argument, g, tape)
             formula = op.partials.get(argument.name) or op.vjps[argument.name]
             assert {node[0].kind for node in tape.nodes[1:]} <= formula.uses | WRAPPING
+
+
+LISTS = [op for op in ACTIVE if not op.has_one_result]
+
+
+@pytest.mark.parametrize("op", LISTS, ids=lambda op: op.kind)
+def test_absent_cotangents_count_as_zeros(op):
+    for sample in samples(op.kind, "float64"):
+        operands = list(map(Arr, sample.arrays))
+        results = evaluate(op.kind, sample.arrays, sample.attributes)
+        for present in product((False, True), repeat=len(results)):
+            pairs = [*zip(results, present, strict=True)]
+            some = tuple(Arr(each) if here else ZERO for each, here in pairs)
+            filled = tuple(Arr(each if here else np.zeros_like(each)) for each, here in pairs)
+            for number, argument in places(op, sample.arrays):
+                found, wanted = (
+                    cotangent(op, operands, sample.attributes, number, argument, g, Compute())
+                    for g in (some, filled)
+                )
+                if not any(present):
+                    assert found is ZERO
+                else:
+                    assert found.type is wanted.type
+                    np.testing.assert_array_equal(found.value, wanted.value)
 
 
 @pytest.mark.parametrize("op", ACTIVE, ids=lambda op: op.kind)

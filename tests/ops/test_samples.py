@@ -15,6 +15,8 @@ REFUSES = {
     "sign": ["b1"],
     "floor": ["c64", "c128"],
     "heaviside": ["c64", "c128"],
+    "copysign": ["c64", "c128"],
+    "sigmoid": ["c64", "c128"],
 }
 
 

@@ -49,9 +49,8 @@ def test_reshape_copies_only_where_numpy_does(case, data):
     dims.append(rest)
     shape = tuple(dims) if array.size else (0, 3)
     result = reshape(view, shape)
-    try:
-        wanted = np.reshape(array, shape, copy=False)
-    except ValueError:
+    wanted = np.reshape(array, shape)
+    if wanted.size and not np.may_share_memory(wanted, array):  # NumPy 2.0 has no copy=False
         wanted = None
     if wanted is None:
         assert result is None

@@ -22,8 +22,7 @@ def program_of(kind, arrays, attributes):
     """The program of one node, its operands untyped inputs."""
     graph = Graph()
     values = [graph.add_input() for _ in arrays]
-    outputs = len(OPS[kind].results)
-    node = graph.append(graph.create(kind, *values, outputs=outputs, **attributes))
+    node = graph.append(graph.create(kind, *values, **attributes))
     for value in node.outputs:
         graph.register_output(value)
     return compile(graph)
