@@ -248,6 +248,7 @@ def test_signed_zeros_and_nan_are_values():
     assert np.isnan(f(1.0))
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
 def test_a_closed_over_array_that_changes_shape_or_dtype():
     w = np.ones(3)
     slope = grad(lambda x: (x * w).sum())
