@@ -6,6 +6,7 @@ A row is NumPy code written over a namespace, so that one text runs on every lib
     >>> from bench import rows
     >>> arguments = rows.rosenbrock.arguments(10)
     >>> value = rows.rosenbrock(np, *arguments)          # np, stagedad.numpy, jax.numpy, ...
+    >>> value = rows.rosenbrock(*arguments)              # by NumPy, as a transform traces it
 
 and the work that is timed, value and gradient once a call, comes from a peer:
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -47,9 +49,15 @@ class Row:
         """The function's name."""
         return self.function.__name__
 
-    def __call__(self, np: Any, /, *arguments: Any) -> Any:
-        """Compute the value of the row."""
-        return self.function(np, *arguments)
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compute the value, by NumPy or by the namespace that comes first."""
+        if isinstance(arguments[0], ModuleType):
+            return self.function(*arguments)
+        return self.function(numpy, *arguments)
 
     def over(self, np: Any) -> Callable[..., Any]:
         """Give the row as a function of its arguments alone, computed by `np`."""
