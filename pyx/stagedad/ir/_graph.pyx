@@ -14,7 +14,7 @@ from stagedad.ir._handles cimport (
     Node, Value, attach_checked, input_handles, node_handle, output_handles, own_value,
     value_handle)
 from stagedad.ir._kinds cimport (
-    attribute_defaults, infer_types, kind_index, own_attributes)
+    attribute_defaults, infer_types, kind_index, own_attributes, quick_types)
 from stagedad.ir._slabs cimport (
     NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, check_place, release_slabs, shared,
     value_map_for)
@@ -119,10 +119,14 @@ cdef class Graph(Slabs):
                        object scope, dict attributes, tuple types) except -1:
         """Check everything, then make an unattached node."""
         cdef int32_t kind_id
-        cdef int32_t node, i
+        cdef int32_t node
+        cdef int32_t i = 0
         cdef list operand_types = []
         cdef dict own
         cdef PyObject *type
+        cdef PyObject *few[2]
+        cdef bint small = (
+            types is None and outputs is None and not attributes and len(inputs) <= 2)
         self.check_usable()
         kind_id = kind_index(kind)
         if kind_id <= RETURN:
@@ -130,11 +134,15 @@ cdef class Graph(Slabs):
         for value in inputs:
             if not isinstance(value, Value):
                 raise TypeError(
-                    f"{kind}: operand {len(operand_types)} is not a Value: "
+                    f"{kind}: operand {i} is not a Value: "
                     f"{value.__class__.__name__}\nhint: graph.constant(...) makes one"
                 )
             type = self.value_recs[own_value(self, <Value>value)].type
-            operand_types.append(None if type == NULL else <object>type)
+            if small:
+                few[i] = type
+            else:
+                operand_types.append(None if type == NULL else <object>type)
+            i += 1
         own = own_attributes(kind_id, attributes)
         check_place(location, scope)
         if outputs is not None and not 0 <= outputs <= 0xFFFF:
@@ -142,6 +150,8 @@ cdef class Graph(Slabs):
         if types is None:
             if attribute_defaults(kind_id) is None:
                 types = (None,) * (1 if outputs is None else outputs)
+            elif small:
+                types = quick_types(kind_id, i, few)
             else:
                 types = infer_types(kind_id, tuple(operand_types), own)
                 if outputs is not None and outputs != len(types):

@@ -3,7 +3,7 @@
 import re
 
 from cpython.dict cimport PyDict_GetItem
-from cpython.ref cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t
 
 import numpy as np
@@ -129,6 +129,56 @@ cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
         if len(inferred) >= 16384:
             inferred.clear()
         inferred[key] = found
+    return found
+
+
+cdef enum:
+    QUICK = 256          # places for the types of small nodes without attributes
+
+
+# References are owned: a type that died could give its address to another.
+cdef struct Quick:
+    PyObject *operands[2]
+    PyObject *types
+    int32_t kind
+    int32_t count
+
+cdef Quick quick[QUICK]
+
+
+cdef Quick *quick_place(int32_t kind, int32_t count, PyObject **operands) noexcept:
+    cdef size_t mixed = <size_t>kind * 31 + <size_t>count
+    cdef int32_t i
+    for i in range(count):
+        mixed = mixed * 31 + (<size_t>operands[i] >> 4)
+    return &quick[(mixed ^ mixed >> 8) % QUICK]
+
+
+cdef tuple quick_types(int32_t kind, int32_t count, PyObject **operands):
+    """As `infer_types`, for up to two operands and no attributes; NULL is an unknown type."""
+    cdef Quick *place = quick_place(kind, count, operands)
+    cdef tuple found
+    cdef list types
+    cdef int32_t i
+    if place.types != NULL and place.kind == kind and place.count == count and (
+            count == 0 or place.operands[0] == operands[0]) and (
+            count < 2 or place.operands[1] == operands[1]):
+        return <tuple>place.types
+    types = []
+    for i in range(count):
+        types.append(None if operands[i] == NULL else <object>operands[i])
+    found = infer_types(kind, tuple(types), None)
+    place = quick_place(kind, count, operands)
+    Py_XDECREF(place.types)
+    place.types = NULL
+    for i in range(2):
+        Py_XDECREF(place.operands[i])
+        place.operands[i] = operands[i] if i < count else NULL
+        Py_XINCREF(place.operands[i])
+    Py_INCREF(found)
+    place.types = <PyObject *>found
+    place.kind = kind
+    place.count = count
     return found
 
 
