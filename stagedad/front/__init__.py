@@ -1,5 +1,6 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
+from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
 from stagedad.front.transforms import grad, jit, trace, value_and_grad
 from stagedad.front.tree import flatten, tree_map, unflatten
@@ -10,6 +11,7 @@ __all__ = [
     "flatten",
     "grad",
     "jit",
+    "stop_gradient",
     "trace",
     "tree_map",
     "unflatten",

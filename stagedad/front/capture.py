@@ -58,7 +58,7 @@ def capture(function: Callable[..., Any], signature: Signature, leaves: list[Any
     Raises: what the function raises; TraceError where a traced value meets code
             that cannot carry it, or if the result cannot be returned.
     """
-    statics = tuple(leaf.static for leaf in signature.leaves if leaf.type is None)
+    statics = tuple(leaf.static.value for leaf in signature.leaves if leaf.static is not None)
     found = reach(function, statics)
     generators = _generators(found)
     positions = [_position(each) for each in generators]

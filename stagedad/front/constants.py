@@ -53,15 +53,25 @@ class Constants:
         """Closed-over arrays whose contents the trace depends on, not the graph."""
 
     def number(self, number: Any, dtype: np.dtype[Any]) -> Value:
-        """Return a 0-d constant of `dtype`.  Raises: OverflowError as NumPy does."""
+        """Return a 0-d constant of `dtype`.
+
+        Raises: OverflowError as NumPy does, with the user's line.
+        """
         key = (type(number), number, dtype)
         # Zeros of both signs are equal keys, and NaN is no key at all.
-        reusable = number == number and number != 0
+        is_complex = isinstance(number, (complex, np.complexfloating))
+        reusable = number == number and number != 0 and not is_complex
         found = self._numbers.get(key) if reusable else None
         if found is not None:
             return found
         plain = np.asarray(number).astype(dtype) if isinstance(number, np.generic) else number
-        exact = np.array(plain, dtype=dtype).item()
+        try:
+            exact = np.array(plain, dtype=dtype).item()
+        except OverflowError as error:
+            raise OverflowError(
+                f"constant: {error}: an int meets {dtype} ({place()})\n"
+                "hint: float(...) of it has the range"
+            ) from None
         value = self.graph.constant(exact, dtype=dtype, location=user_location())
         if isinstance(number, np.generic):
             self.has_local_arrays = True  # it may have been read from a closed-over array
@@ -153,6 +163,20 @@ def number_dtype(number: Any) -> np.dtype[Any]:
     return canonical_dtype(number.dtype) if found is None else found
 
 
+def _carried(operand: Any, op: str) -> np.dtype[Any]:
+    """Return the native dtype of a plain operand, or raise DTypeError with the user's line."""
+    try:
+        return canonical_dtype(operand.dtype, op)
+    except DTypeError as error:
+        raise DTypeError(
+            f"{op}: unsupported dtype: {operand.dtype} ({place()})",
+            op=op,
+            hint="it holds a Python int beyond 64 bits, or things that are no numbers"
+            if operand.dtype == object
+            else error.hint,
+        ) from None
+
+
 def plain_operand(operand: Any, op: str) -> Any:
     """Return an untraced operand as a number or a native ndarray.
 
@@ -162,12 +186,12 @@ def plain_operand(operand: Any, op: str) -> Any:
     """
     kind = type(operand)
     if kind is np.ndarray:
-        dtype = canonical_dtype(operand.dtype, op)
+        dtype = _carried(operand, op)
         return operand if operand.dtype.isnative else operand.astype(dtype)
     if kind in _PYTHON_DTYPE:
         return operand
     if isinstance(operand, np.generic):
-        canonical_dtype(operand.dtype, op)
+        _carried(operand, op)
         return operand
     if isinstance(operand, _CONTAINERS):
         return plain_operand(np.asarray(operand), op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -215,19 +216,13 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Traced]:
     """Record `np.split`; sections must divide the axis."""
     source = operand(ary, "split")
     (along,) = axes_of(axis, source.ndim, "split")
-    length = source.shape[along]
     if ndim_of(indices_or_sections) == 0:
-        if length % indices_or_sections:
-            raise ValueError(f"split: {indices_or_sections} parts do not divide {length}")
-        width = length // indices_or_sections
-        cuts = list(range(width, length, width)) if width else [0] * (indices_or_sections - 1)
+        sections: Any = index(indices_or_sections)
     else:
-        cuts = [int(cut) for cut in indices_or_sections]
-    lead = (slice(None),) * along
-    return [
-        source[(*lead, slice(start, stop))]
-        for start, stop in zip([0, *cuts], [*cuts, length], strict=True)
-    ]
+        sections = tuple([index(cut) for cut in indices_or_sections])
+    attributes = {"indices_or_sections": sections, **({"axis": along} if along else {})}
+    trace = owner([source])
+    return trace.emit_all("split", [trace.value(source)], attributes)
 
 
 def _array(nested: Any) -> Traced:

@@ -5,14 +5,17 @@ From the function go closure cells, referenced globals, defaults and a bound
 user (neither the standard library nor an installed package, unless it is the
 function's own).  Of the user's modules, whether globals, held in closures or
 imported inside a function, go the names that these functions mention.  Lists,
-tuples, dicts and instances are entered to depth 3 and 100 entries.  A change of
+tuples, dicts and the attributes of instances, whatever class they are of, are
+entered to depth 3 and 100 entries; methods and class attributes are those of the
+user's classes.  A change of
 anything recorded means: trace again.  Of arrays that is another array, shape or
 dtype; their contents are operands of the graph.
 
 Beyond the reach, and therefore constant until `cache_clear()`: what is looked up
 by a computed name (`globals()["K"]`, `getattr(cfg, name)`, `importlib`), the
 environment (`os.environ`), files, clocks, deques and other containers that are not
-lists, tuples, dicts and sets, the state of random generators, attributes of
+lists, tuples, dicts and sets, the state of random generators, locks, queues and
+loggers, what compiled classes keep to themselves, modules, classes and functions of
 installed packages and of NumPy, and whatever lies deeper than depth 3 or behind
 100 entries.
 """
@@ -24,7 +27,14 @@ import importlib.util
 import opcode
 import sys
 from collections.abc import Iterator
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -41,6 +51,15 @@ SMALL: Final = 4096
 """Closed-over arrays to this many bytes are compared where the graph does not read them."""
 
 _PLAIN: Final = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc)
+# What instances of these modules' classes hold changes by itself, or is no setting.
+_OPAQUE: Final = frozenset(
+    {
+        "_io", "_thread", "asyncio", "concurrent", "contextvars", "io", "logging",
+        "multiprocessing", "queue", "random", "re", "selectors", "socket", "subprocess",
+        "threading", "typing", "weakref",
+    }
+)  # fmt: skip
+_BUILT_IN: Final = frozenset({dict, list, tuple, set, frozenset})
 _OWN: Final = __name__.partition(".")[0]
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
 
@@ -85,7 +104,7 @@ class _Walk:
         self.module: str | None = module if isinstance(module, str) else None
         self.package = self.module and self.module.partition(".")[0]
         self.reach = Reach()
-        self.seen: dict[int, Any] = {}
+        self.seen: dict[int, tuple[int, Any]] = {}  # id -> the least depth, and the object
         self.names: set[str] = set()
         self.modules: dict[int, ModuleType] = {}
         self.recorded: set[tuple[int, str]] = set()
@@ -94,11 +113,17 @@ class _Walk:
         """Record what can be seen through `value`, which itself is recorded."""
         if isinstance(value, _PLAIN):
             return
-        if id(value) in self.seen or len(self.reach) > PLACES:
+        if isinstance(value, (FunctionType, type, ModuleType)):
+            depth = 0
+        before = self.seen.get(id(value))
+        # What was met too deep to be entered may be met again further up.
+        if (before is not None and before[0] <= depth) or len(self.reach) > PLACES:
             return
-        self.seen[id(value)] = value
+        self.seen[id(value)] = (depth, value)
         if isinstance(value, np.ndarray):
             self.reach.reached(value)
+            if type(value) is not np.ndarray and depth < DEPTH:
+                self._instance(value, depth + 1)
         elif isinstance(value, ModuleType):
             if self._is_user(value.__name__):
                 self.modules[id(value)] = value
@@ -128,6 +153,7 @@ class _Walk:
         for default in (function.__defaults__, function.__kwdefaults__):
             if default:
                 self.visit(default, 0)
+        self._attributes(function, 1)
         for cell in function.__closure__ or ():
             self.visit(self.reach.add(CELL, cell), 0)
         names, imports = _mentions(function.__code__)
@@ -203,28 +229,39 @@ class _Walk:
                 self.visit(item, below)
         elif isinstance(value, (set, frozenset)):
             self.reach.add(LENGTH, value)
-        else:
+        # A subclass of a container may have attributes, too.
+        if type(value) not in _BUILT_IN:
             self._instance(value, below)
 
     def _instance(self, value: Any, below: int) -> None:
-        # A transformed function is seen through, whatever class it is of.
-        inner = getattr(value, "__wrapped__", None)
-        if inner is not None:
-            self.visit(inner, below - 1)
+        kind = type(value)
+        attributes = _dict_of(value)
+        if attributes is not None and "__wrapped__" in attributes:
+            # A transformed function is seen through, whatever class it is of.
+            self.visit(attributes["__wrapped__"], below - 1)
+        if self._is_opaque(kind):
             return
-        if not self._is_user(type(value).__module__):
-            return
-        attributes = getattr(value, "__dict__", None)
-        if isinstance(attributes, dict):
+        self._attributes(value, below)
+        for base in kind.__mro__:
+            for name, member in list(base.__dict__.items()):
+                if isinstance(member, MemberDescriptorType) and not name.startswith("__"):
+                    self.visit(self.reach.add(ATTRIBUTE, value, name), below)
+        self.visit(kind, 0)
+
+    def _attributes(self, value: Any, below: int) -> None:
+        """Record the `__dict__` of an instance or a function."""
+        attributes = _dict_of(value)
+        if attributes or (attributes is not None and not isinstance(value, FunctionType)):
             self.reach.add(LENGTH, attributes)
             for name in list(attributes)[:ENTRIES]:
                 self.visit(self.reach.add(ENTRY, attributes, name), below)
-        for base in type(value).__mro__:
-            slots = base.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if not name.startswith("__"):
-                    self.visit(self.reach.add(ATTRIBUTE, value, name), below)
-        self.visit(type(value), 0)
+
+    def _is_opaque(self, kind: type) -> bool:
+        module = kind.__module__
+        top = module.partition(".")[0] if isinstance(module, str) else ""
+        if top == _OWN:
+            return module != self.module
+        return top in _OPAQUE or (top == "numpy" and kind.__name__.startswith("_"))
 
     def _is_user(self, module: str | None) -> bool:
         if module is None:
@@ -273,6 +310,14 @@ def _imports(code: CodeType) -> Iterator[tuple[str, int]]:
             yield instruction.argval, dots
         if instruction.opname != "EXTENDED_ARG":
             dots, names = names, instruction.argval
+
+
+def _dict_of(value: Any) -> dict[str, Any] | None:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _is_generator(value: Any) -> bool:

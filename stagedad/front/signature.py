@@ -2,7 +2,7 @@
 
 Two calls with equal signatures run the same program.  A leaf is an array, a
 NumPy scalar or a Python number, which become inputs of the graph, or anything
-else, which is a static value and part of the signature.
+else, which is a static value and part of the signature as exact.py compares it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stagedad.errors import DTypeError
+from stagedad.front.exact import Exact
 from stagedad.front.location import place
 from stagedad.front.tracing import Traced
 from stagedad.front.tree import Tree, flatten
@@ -29,7 +30,7 @@ class Leaf(NamedTuple):
     """None of a static value."""
     kind: Any
     """`array`, `scalar` (of NumPy) or `weak` (of Python); of a static value, its class."""
-    static: Any = None
+    static: Exact | None = None
 
 
 _NUMBERS: Final = {
@@ -37,6 +38,8 @@ _NUMBERS: Final = {
     int: Leaf(TensorType(np.int64, ()), "weak"),
     complex: Leaf(TensorType(complex, ()), "weak"),
 }
+_LEAST: Final = -(2**63)
+_GREATEST: Final = 2**63 - 1
 _array_leaves: dict[Any, Leaf] = {}
 _LEAVES_LIMIT: Final = 4096
 
@@ -70,7 +73,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature,
     """Return the signature of a call, and its leaves.
 
     Raises: DTypeError for an array that stagedad does not carry; TypeError for a
-            static value that is not hashable.
+            static value that is not hashable; OverflowError for an int beyond 64 bits.
     """
     leaves: list[Any] = []
     tree = flatten((args, kwargs), leaves)
@@ -94,6 +97,11 @@ def _describe(value: Any) -> Leaf | None:
         return found
     known = _NUMBERS.get(kind)
     if known is not None:
+        if kind is int and not _LEAST <= value <= _GREATEST:
+            raise OverflowError(
+                f"call: an argument is an int of {value.bit_length()} bits, and int64 has 63 "
+                f"and a sign: {place()}\nhint: pass float(...), or close over it"
+            )
         return known
     if isinstance(value, Traced):
         if not value._trace.alive:
@@ -120,7 +128,7 @@ def _converted(value: Any) -> tuple[Any, Leaf]:
             f"call: an argument is a {type(value).__qualname__}, which is neither numeric nor "
             f"hashable: {place()}\nhint: close over it, or pass its arrays in lists and dicts"
         ) from None
-    return value, Leaf(None, type(value), value)
+    return value, Leaf(None, type(value), Exact(value))
 
 
 def _type_of(value: Any) -> TensorType:

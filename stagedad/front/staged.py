@@ -7,9 +7,9 @@ import importlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import count
-from threading import Lock
+from threading import RLock
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,8 @@ from stagedad.front.lowering import Lowered
 from stagedad.front.signature import Signature, signature
 from stagedad.front.tracing import Traced, current_trace, known_type, owner
 from stagedad.front.tree import Tree, unflatten
-from stagedad.run import Program
+from stagedad.run import CacheInfo, Program
 from stagedad.run import compile as compile_program
-
-
-class CacheInfo(NamedTuple):
-    """How the programs of a transformed function were used, as `functools.lru_cache` has it."""
-
-    hits: int
-    misses: int
-    maxsize: int
-    currsize: int
 
 
 class Entry:
@@ -76,7 +67,10 @@ class Staged(Caller):
         self._max_signatures = max_signatures
         self._entries: OrderedDict[Signature, Entry] = OrderedDict()
         self._misses = 0
-        self._lock = Lock()
+        self._generation = 0  # how often the cache was cleared
+        # Held while the cache changes and never while the user's code is called.  Taken
+        # again by the same thread only in a finaliser that the collector runs meanwhile.
+        self._lock = RLock()
 
     def _positional(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -89,6 +83,7 @@ class Staged(Caller):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with any arguments: find or make the entry of their signature, and run it."""
+        generation = self._generation
         args, kwargs = self._positional(args, kwargs)
         key, leaves = signature(args, kwargs)
         entry = self._known(key)
@@ -96,9 +91,7 @@ class Staged(Caller):
             self._check(key)
             captured = capture(self._function, key, leaves)
             entry = Entry(captured, self._lower(captured, key))
-            self._misses += 1
-            if not entry.outer:
-                self._remember(key, entry)
+            self._remember(key, entry, generation)
         numeric = [
             value
             for value, leaf in zip(leaves, key.leaves, strict=True)
@@ -115,37 +108,58 @@ class Staged(Caller):
             ]
         )
         if not kwargs and current_trace() is None:
-            self._shortcut = _shortcut(key, entry)
+            self._take_shortcut(_shortcut(key, entry), generation)
         return _result(entry.lowered, outputs)
 
     def _known(self, key: Signature) -> Entry | None:
+        """Return the entry of a signature, unless what its function saw has changed."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if not entry.reach.unchanged():  # may call properties of the user's
+            with self._lock:
+                if self._entries.get(key) is entry:
+                    del self._entries[key]
+            return None
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            if not entry.reach.unchanged():
-                del self._entries[key]
-                return None
-            self._entries.move_to_end(key)
+            if key in self._entries:
+                self._entries.move_to_end(key)
             self._hits += 1
-            return entry
+        return entry
 
-    def _remember(self, key: Signature, entry: Entry) -> None:
+    def _remember(self, key: Signature, entry: Entry, generation: int) -> None:
+        """Keep an entry that was traced, unless the cache was cleared since the call began."""
+        dropped: list[Any] = []  # what finalisers run for, once the lock is free again
         with self._lock:
+            if generation != self._generation:
+                return
+            self._misses += 1
+            if entry.outer:
+                return
+            dropped.append(self._entries.get(key))
             self._entries[key] = entry
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_signatures:
-                self._entries.popitem(last=False)
+                dropped.append(self._entries.popitem(last=False))
+
+    def _take_shortcut(self, shortcut: Shortcut | None, generation: int) -> None:
+        with self._lock:
+            if generation == self._generation:
+                # The old one ends with this call, outside of the lock.
+                shortcut, self._shortcut = self._shortcut, shortcut
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses (calls that traced), and the bound and number of signatures."""
         return CacheInfo(self._hits, self._misses, self._max_signatures, len(self._entries))
 
     def cache_clear(self) -> None:
-        """Forget every signature."""
+        """Forget every signature, also those of calls that are under way."""
+        dropped: list[Any] = []  # what finalisers run for, once the lock is free again
         with self._lock:
-            self._entries.clear()
+            dropped += self._entries, self._shortcut
+            self._entries = OrderedDict()
             self._shortcut = None
+            self._generation += 1
             self._hits = self._misses = 0
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -201,7 +215,8 @@ def _shortcut(key: Signature, entry: Entry) -> Shortcut | None:
     if is_static or None in arguments or result is None:
         return None
     leaves = [
-        (leaf.type, leaf.static if leaf.type is None else leaf.kind) for leaf in key.leaves
+        (leaf.type, leaf.kind if leaf.static is None else leaf.static.value)
+        for leaf in key.leaves
     ]
     return Shortcut(leaves, arguments, entry.program, result, lowered.is_scalar, entry.reach)
 

@@ -106,6 +106,16 @@ class Trace:
             value = self.graph.insert(kind, *values, location=location, **attributes)
         return new_tracer(self, value)
 
+    def emit_all(
+        self, kind: str, values: Sequence[Value], attributes: dict[str, Any]
+    ) -> list[Traced]:
+        """Record an operation with a list of results, at the user's line."""
+        if not self.alive:
+            raise self.leaked(kind)
+        found = self.graph.insert(kind, *values, location=user_location(), **attributes)
+        results = found if isinstance(found, tuple) else (found,)
+        return [new_tracer(self, value) for value in results]
+
     def inline(
         self, graph: Graph, operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
     ) -> list[Traced]:

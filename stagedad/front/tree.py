@@ -12,23 +12,27 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
+from stagedad.front.exact import Exact
+
 
 @final
 class Tree:
     """The structure of a pytree.
 
     `kind` is the container's type, or None for a leaf; `keys` are a dict's keys
-    in order, or a sequence's positions; `count` is the number of leaves.
+    in the dict's order, or a sequence's positions; `count` is the number of leaves.
+    Structures are equal if they cannot be told apart: keys 1 and 1.0 differ, as do orders.
     """
 
-    __slots__ = ("_hash", "children", "count", "keys", "kind")
+    __slots__ = ("_hash", "_keys", "children", "count", "keys", "kind")
 
     def __init__(
         self, kind: type | None, keys: tuple[Any, ...], children: tuple[Tree, ...]
     ) -> None:
         self.kind, self.keys, self.children = kind, keys, children
         self.count: int = 1 if kind is None else sum(child.count for child in children)
-        self._hash = hash((kind, keys, children))
+        self._keys = keys if kind in (list, tuple) else _exact(keys)
+        self._hash = hash((kind, self._keys, children))
 
     def __hash__(self) -> int:
         return self._hash
@@ -38,8 +42,8 @@ class Tree:
             return True
         if not isinstance(other, Tree):
             return NotImplemented
-        mine = (self.kind, self.keys, self.children)
-        return self._hash == other._hash and mine == (other.kind, other.keys, other.children)
+        mine = (self.kind, self._keys, self.children)
+        return self._hash == other._hash and mine == (other.kind, other._keys, other.children)
 
     def __repr__(self) -> str:
         return f"Tree({self.unflatten(iter(['*'] * self.count))!r})"
@@ -70,6 +74,11 @@ class Tree:
             yield from child.paths(f"{prefix}.{_word(key)}")
 
 
+def _exact(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return keys of a dict as keys of a cache; strings are what they are."""
+    return tuple([key if type(key) is str else Exact(key) for key in keys])
+
+
 LEAF: Final = Tree(None, (), ())
 _trees: dict[Any, Tree] = {}
 _TREES_LIMIT: Final = 4096
@@ -79,8 +88,7 @@ _NONE: Final = (type(None), 0, ())
 def flatten(value: Any, leaves: list[Any]) -> Tree:
     """Append the leaves of `value` to `leaves` and return its structure.
 
-    None is an empty container.  The keys of a dict are taken in sorted order,
-    or in their own where they do not compare.
+    None is an empty container.  The keys of a dict are taken in the dict's own order.
     """
     shape = _shape(value, leaves)
     if shape is None:
@@ -95,8 +103,9 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
     if kind is tuple or kind is list:
         return kind, len(value), tuple([_shape(item, leaves) for item in value])
     if kind is dict or kind is OrderedDict:
-        keys = _ordered(value)
-        return kind, keys, tuple([_shape(value[key], leaves) for key in keys])
+        items = list(value.items())
+        keys = tuple([key if type(key) is str else Exact(key) for key, _ in items])
+        return kind, keys, tuple([_shape(item, leaves) for _, item in items])
     if value is None:
         return _NONE
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -111,7 +120,10 @@ def _tree(shape: Any) -> Tree:
     found = _trees.get(shape)
     if found is None:
         kind, keys, children = shape
-        names = tuple(range(keys)) if isinstance(keys, int) else keys
+        if isinstance(keys, int):
+            names: tuple[Any, ...] = tuple(range(keys))
+        else:
+            names = tuple([key if type(key) is str else key.value for key in keys])
         found = Tree(kind, names, tuple([_tree(child) for child in children]))
         if len(_trees) >= _TREES_LIMIT:
             _trees.clear()
@@ -134,15 +146,6 @@ def tree_map(function: Callable[[Any], Any], value: Any) -> Any:
     leaves: list[Any] = []
     tree = flatten(value, leaves)
     return unflatten(tree, [function(leaf) for leaf in leaves])
-
-
-def _ordered(mapping: dict[Any, Any]) -> tuple[Any, ...]:
-    if type(mapping) is OrderedDict:
-        return tuple(mapping)
-    try:
-        return tuple(sorted(mapping))
-    except TypeError:
-        return tuple(mapping)
 
 
 def _word(key: Any) -> str:

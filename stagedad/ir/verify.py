@@ -3,9 +3,10 @@
 from stagedad.errors import VerifyError
 from stagedad.ir import _verify
 from stagedad.ir._graph import Graph
+from stagedad.ir._verify import check_order
 from stagedad.ir.text import print_graph
 
-__all__ = ["verify"]
+__all__ = ["check_order", "verify"]
 
 
 def verify(graph: Graph) -> None:

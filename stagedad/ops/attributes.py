@@ -22,6 +22,9 @@ _SEQUENCE: Final = (tuple, list)
 _FLAG: Final = (int, np.bool_, np.integer)
 _NUMBER: Final = (int, float, complex)
 
+_MOST_RESULTS: Final = 65535
+"""What a node of a graph has room for."""
+
 
 def check_attributes(op: Op, attributes: Mapping[str, Any]) -> None:
     """Check the attributes that were given to `op`, whose names it has.
@@ -86,6 +89,16 @@ def _bound(op: Op, name: str, value: Any) -> None:
                 raise ShapeError(f"{op.kind}: step is zero: {value}", op=op.kind)
 
 
+def _sections(op: Op, name: str, value: Any) -> None:
+    """How many parts, or where to cut: np.split clips what is out of range."""
+    if isinstance(value, _SEQUENCE):
+        count = 1 + len([_integer(op, name, each, value) for each in value])
+    else:
+        count = _integer(op, name, value, value)
+    if not 1 <= count <= _MOST_RESULTS:
+        raise ShapeError(op.kind, f"not 1 to {_MOST_RESULTS} parts", count)
+
+
 def _check_slices(op: Op, attributes: Mapping[str, Any]) -> None:
     counts = [len(attributes[name]) for name in ("start", "stop", "step")]
     if len(set(counts)) > 1:
@@ -137,6 +150,7 @@ _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "axes": _axes,
     "axis": _axis,
     "dtype": _dtype,
+    "indices_or_sections": _sections,
     "is_zero": _flag,
     "keepdims": _flag,
     "shape": _shape,

@@ -100,6 +100,17 @@ class Builder:
         dtype = canonical_dtype(np.result_type(like.type.dtype, value))
         return self.emitter.emit("constant", (), {"value": value, "dtype": dtype})
 
+    def zeros(self, shape: Any, like: Any) -> Any:
+        """Return zeros of `shape` in the dtype of `like`, for where a zero must be an array."""
+        if isinstance(shape, ShapeOf):
+            return self.emitter.emit("zeros_like", (shape.operand,), {})
+        if like.type is None:
+            return self.broadcast_to(self.number(0, like), shape)
+        dtype = like.type.dtype
+        zero = dtype.type(0).item()
+        given = {"value": zero, "dtype": dtype, "shape": shape, "is_zero": 1}
+        return self.emitter.emit("constant", (), given)
+
     def sum_to(self, value: Any, shape: Any) -> Any:
         """Return `value` summed to `shape`, if it has another."""
         return self._shaped("sum_to", value, shape)

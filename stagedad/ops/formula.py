@@ -18,7 +18,10 @@ from stagedad.ops.macros import MACROS
 from stagedad.ops.op import Formula, Op, Tree
 from stagedad.ops.table import complete
 
-__all__ = ["ZERO", "Builder", "Emitter", "ShapeOf", "bind", "evaluate", "jvp", "vjp"]
+__all__ = [
+    "ZERO", "Builder", "Emitter", "ShapeOf", "bind", "evaluate", "jvp", "named_cotangents",
+    "vjp",
+]  # fmt: skip
 
 Environment: TypeAlias = "Mapping[str, Any]"
 Code: TypeAlias = "Callable[[Environment, Builder], Any]"
@@ -33,12 +36,16 @@ def bind(
 ) -> dict[str, Any]:
     """Return the environment of the formulas of `op`: its names with their values.
 
-    A list argument is bound to the tuple of operands that are left for it.
+    A list argument is bound to the tuple of operands that are left for it, a list of results
+    to the tuple of them.
     """
     env: dict[str, Any] = complete(op, attributes)
     for number, argument in enumerate(op.arguments):
         env[argument.name] = tuple(operands[number:]) if argument.is_list else operands[number]
-    env.update(zip(op.results, results, strict=False))
+    if op.returns_list:
+        env[op.results[0]] = tuple(results)
+    else:
+        env.update(zip(op.results, results, strict=False))
     env.update(others)
     return env
 
@@ -61,7 +68,7 @@ def vjp(
 ) -> Any:
     """Return the cotangent of `argument`, given those of the results; or ZERO.
 
-    `env` is `bind`'s, with the cotangent as `g` (`g_NAME` with several results).
+    `env` is `bind`'s, with the cotangents that `named_cotangents` gives.
     The cotangent has the shape and dtype of the argument.  A list argument gives
     a tuple, of which only the `wanted` parts are made.  `masked` is whether a zero
     cotangent stays zero through an infinite partial.
@@ -93,17 +100,31 @@ def vjp(
     return builder.astype(cotangent, _dtype(operand))
 
 
+def named_cotangents(op: Op, cotangents: Sequence[Any]) -> dict[str, Any]:
+    """Return the cotangents of the results by the names that they have in formulas.
+
+    `g`; `g_NAME` where there are several names; a tuple as `g` for a list of results.
+    """
+    if op.returns_list:
+        return {"g": tuple(cotangents)}
+    return dict(zip(_gradients(op), cotangents, strict=True))
+
+
 def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
     """Return the tangent of the result, given those of the arguments; or ZERO.
 
     `env` is `bind`'s, with the tangent of each argument as `NAME_t` (absent: ZERO;
-    a tuple for a list).  The tangent has the shape and dtype of the result.
+    a tuple for a list).  The tangent has the shape and dtype of the result.  An op of several
+    results, or of a list of them, has a tuple of tangents.
 
     Raises: NotDifferentiable as `vjp`, for any argument that has a tangent.
     """
-    result = env[op.results[0]]
     moving = [arg.name for arg in op.arguments if not _is_still(env.get(f"{arg.name}_t", ZERO))]
-    if not moving or not _carries(result):
+    if not moving:
+        return ZERO
+    result = env[op.results[0]]
+    results = result if op.returns_list else tuple([env[name] for name in op.results])
+    if not any(map(_carries, results)):
         return ZERO
     for name in moving:
         _check_rule(op, name, env)
@@ -117,6 +138,12 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
         tangent = compiled(op.jvp)({**tangents, **env}, builder)
     else:
         return ZERO
+    if not op.has_one_result:
+        if tangent is ZERO:
+            return ZERO
+        parts = tangent if isinstance(tangent, tuple) else (tangent,)
+        pairs = zip(parts, results, strict=True)
+        return tuple([builder.astype(part, _dtype(each)) for part, each in pairs])
     if tangent is not ZERO and "elementwise" in op.traits and len(op.arguments) > 1:
         tangent = builder.broadcast_to(tangent, builder.shape(result))
     return builder.astype(tangent, _dtype(result))
@@ -213,13 +240,14 @@ def _gradients(op: Op) -> tuple[str, ...]:
 
 
 def _no_cotangent(op: Op, env: Environment) -> bool:
-    return all(env.get(name, ZERO) is ZERO for name in _gradients(op))
+    return all(_is_still(env.get(name, ZERO)) for name in _gradients(op))
 
 
-def _is_still(tangent: Any) -> bool:
-    if isinstance(tangent, tuple):
-        return all(part is ZERO for part in tangent)
-    return tangent is ZERO
+def _is_still(given: Any) -> bool:
+    """Whether a cotangent or tangent is zero, for a list all of them."""
+    if isinstance(given, tuple):
+        return all(part is ZERO for part in given)
+    return given is ZERO
 
 
 def _carries(operand: Any) -> bool:

@@ -208,9 +208,12 @@ class _Draft:
 
     def _read_results(self, returns: ast.expr | None) -> list[str]:
         parts = returns.elts if isinstance(returns, ast.Tuple) else [returns]
-        names = [part.id for part in parts if isinstance(part, ast.Name)]
-        if len(names) < len(parts) or not names:
-            self.fail("signature", "results are named: -> result, or -> (q, r)")
+        self.returns_list = len(parts) == 1 and isinstance(parts[0], ast.Starred)
+        named = [part.value if isinstance(part, ast.Starred) else part for part in parts]
+        names = [part.id for part in named if isinstance(part, ast.Name)]
+        stars = sum(isinstance(part, ast.Starred) for part in parts)
+        if len(names) < len(parts) or not names or stars > self.returns_list:
+            self.fail("signature", "results are named: -> result, -> (q, r) or -> (*parts,)")
         return names
 
     def call_signature(self) -> Signature:
@@ -244,6 +247,7 @@ class _Draft:
             ),
             "attributes": tuple(self.attributes),
             "results": tuple(self.results),
+            "returns_list": self.returns_list,
             "type_rule": self.type_rule,
             "numpy": raw.get("numpy"),
             "expr": raw.get("expr"),

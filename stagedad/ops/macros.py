@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
+
+from stagedad.ops.type_rules import part_bounds
 
 if TYPE_CHECKING:
     from stagedad.ops.builder import Builder
@@ -86,9 +89,21 @@ def ties(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
 
     Shapes: self [all], result [kept] -> [all]
     """
-    mask = b.mask(b.call("equal", (self, _expand(b, result, axis, keepdims))), self)
-    count = b.call("sum", (mask,), {"axis": axis, "keepdims": True})
+    mask, count = _extrema(b, self, result, axis, keepdims)
     return b.call("div", (mask, count))
+
+
+@macro("expand_dims", "equal", "sum", "div", "mul", *MASK)
+def to_extremum(b: Builder, g: Any, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
+    """Hand `g` to the elements that equal the extremum `result`, in equal shares.
+
+    As g * ties(...), with the division done on the reduced shape.
+
+    Shapes: g, result [kept], self [all] -> [all]
+    """
+    mask, count = _extrema(b, self, result, axis, keepdims)
+    share = b.call("div", (_expand(b, g, axis, keepdims), count))
+    return b.call("mul", (share, mask))
 
 
 @macro("mul", "astype", "constant")
@@ -100,7 +115,7 @@ def imag_cotangent(b: Builder, g: Any, dtype: Any) -> Any:
 
 
 @macro("slice")
-def split(b: Builder, g: Any, shapes: Any, axis: Any) -> Any:
+def pieces(b: Builder, g: Any, shapes: Any, axis: Any) -> Any:
     """Return the parts of `g` that the operands of a concatenation have in it.
 
     Shapes: g [.., sum of dims at axis, ..] -> one of each of `shapes`
@@ -119,6 +134,44 @@ def split(b: Builder, g: Any, shapes: Any, axis: Any) -> Any:
             parts[-1] = b.call("slice", (g,), slices)
         start = stop
     return tuple(parts)
+
+
+@macro(
+    "concatenate", "unslice", "add", "zeros_like", "constant", "constant_like", "broadcast_to",
+)  # fmt: skip
+def join(b: Builder, g: Any, shapes: Any, shape: Any, sections: Any, axis: Any) -> Any:
+    """Return the cotangent of an array that was split, given those of the parts in `g`.
+
+    A single one is unsliced; zeros take the place of those that are absent among others.
+
+    Shapes: g [.., part, ..] each, or zero; `shapes` of the parts -> shape
+    """
+    if len(g) == 1:
+        return g[0]
+    present = [number for number, part in enumerate(g) if part is not b.zero]
+    dims = b.dims(shape)
+    is_static = dims is not None and None not in dims
+    if _tiles(sections, None if dims is None else dims[axis]) and not (
+        is_static and len(present) == 1
+    ):
+        like = g[present[0]]
+        parts = [
+            b.zeros(part_shape, like) if part is b.zero else part
+            for part, part_shape in zip(g, shapes, strict=True)
+        ]
+        return b.call("concatenate", tuple(parts), {"axis": axis})
+    # Parts between cuts that do not rise overlap, or leave elements out.
+    dims = b.static(shape, "split")
+    at = axis % len(dims)
+    bounds = part_bounds(sections, dims[at])
+    total = b.zero
+    for number in present:
+        start, stop = [0] * len(dims), list(dims)
+        start[at], stop[at] = bounds[number]
+        slices = {"start": tuple(start), "stop": tuple(stop), "step": (1,) * len(dims)}
+        part = b.call("unslice", (g[number],), {"shape": tuple(dims), **slices})
+        total = part if total is b.zero else b.call("add", (total, part))
+    return total
 
 
 MATMUL = (
@@ -166,6 +219,12 @@ def matmul_right(b: Builder, g: Any, self: Any, shape: Any) -> Any:
     return b.sum_to(product, shape)
 
 
+def _extrema(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> tuple[Any, Any]:
+    """Return where the elements equal the extremum, as numbers, and how often they do."""
+    mask = b.mask(b.call("equal", (self, _expand(b, result, axis, keepdims))), self)
+    return mask, b.call("sum", (mask,), {"axis": axis, "keepdims": True})
+
+
 def _expand(b: Builder, reduced: Any, axis: Any, keepdims: Any) -> Any:
     """Put dims of 1 in the place of the reduced axes, where broadcasting would not."""
     if keepdims or axis is None or axis == ():
@@ -180,6 +239,16 @@ def _insert(b: Builder, operand: Any, axis: int) -> Any:
 def _swap(b: Builder, operand: Any, ndim: int) -> Any:
     axes = (*range(ndim - 2), ndim - 1, ndim - 2)
     return b.call("transpose", (operand,), {"axes": None if ndim == 2 else axes})
+
+
+def _tiles(sections: Any, dim: int | None) -> bool:
+    """Whether the parts, one behind the other, are the axis; of None, whatever its size."""
+    if not _is_list(sections):
+        return True
+    cuts = [0, *sections]
+    if dim is not None:
+        cuts = [min(cut + dim if cut < 0 else cut, dim) for cut in cuts]
+    return all(one <= other for one, other in pairwise(cuts))
 
 
 def _is_list(axis: Any) -> bool:

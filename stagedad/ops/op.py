@@ -57,6 +57,8 @@ class Op:
     attributes: Mapping[str, Any]
     """Name -> default, or REQUIRED; in the order of the signature."""
     results: tuple[str, ...]
+    returns_list: bool
+    """Whether the one name in `results` is of a list; the attributes say how long it is."""
     type_rule: str
     """Name of the function in ops/type_rules.py."""
     numpy: str | None
@@ -98,6 +100,11 @@ class Op:
         """Return the arguments and results whose value the cotangent of `argument` reads."""
         formula = self.partials.get(argument) or self.vjps.get(argument)
         return frozenset() if formula is None else formula.reads
+
+    @property
+    def has_one_result(self) -> bool:
+        """Whether every node of the op has one output, so that there are no lists of them."""
+        return len(self.results) == 1 and not self.returns_list
 
     @property
     def is_differentiable(self) -> bool:

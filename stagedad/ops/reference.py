@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stagedad.ops.op import Op
+from stagedad.ops.type_rules import real_function_dtype
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Function: TypeAlias = "Callable[..., Any]"
@@ -40,7 +41,7 @@ def evaluate_op(
     """Return the results of `op`, every attribute being given."""
     with np.errstate(all="ignore"):
         results = function(op)(*arrays, **attributes)
-    if len(op.results) == 1:
+    if op.has_one_result:
         return (np.asarray(results),)
     return tuple(np.asarray(result) for result in results)
 
@@ -50,6 +51,12 @@ def _scaled(combine: np.ufunc) -> Function:
         return combine(self, other if alpha == 1 else np.multiply(other, alpha))
 
     return scaled
+
+
+def _sigmoid(self: Array) -> Any:
+    # An exponential that overflows is infinite, and its inverse is 0, as it should be.
+    x = self.astype(real_function_dtype("sigmoid", self.dtype))
+    return np.divide(1, np.add(np.exp(np.negative(x)), 1))
 
 
 def _mul0(self: Array, other: Array) -> Array:
@@ -104,6 +111,7 @@ FUNCTIONS: dict[str, Function] = {
     "add": _scaled(np.add),
     "sub": _scaled(np.subtract),
     "mul0": _mul0,
+    "sigmoid": _sigmoid,
     "astype": _astype,
     "copy": lambda self: np.array(self),
     "stop_gradient": lambda self: np.array(self),

@@ -35,6 +35,7 @@ ABSENT: dict[tuple[str, str], str] = {
     ("take", "0-d"): _NEEDS_AXIS,
     ("take_add", "0-d"): _NEEDS_AXIS,
     ("concatenate", "0-d"): _NEEDS_AXIS,
+    ("split", "0-d"): _NEEDS_AXIS,
     ("constant", "strided"): _NO_OPERANDS,
     ("constant", "reversed"): _NO_OPERANDS,
     ("constant", "broadcast"): _NO_OPERANDS,
@@ -318,6 +319,20 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
         ("reversed", (5,), {}),
         ("broadcast", (2, 3), {"axes": (1, 0)}),
         ("plain", (2, 3), {}),
+    ),
+    "split": _attribute_cases(
+        ("empty", (0, 3), {"indices_or_sections": 2}),
+        ("empty", (3, 0), {"indices_or_sections": (1, 2)}),
+        ("size-1", (1, 3, 1), {"indices_or_sections": 3, "axis": 1}),
+        ("4-d", (2, 3, 1, 2), {"indices_or_sections": 2, "axis": -1}),
+        ("strided", (3, 4), {"indices_or_sections": (1, 3), "axis": 1}),
+        ("reversed", (6,), {"indices_or_sections": 3}),
+        ("broadcast", (2, 3), {"indices_or_sections": (2,), "axis": 1}),
+        ("plain", (4, 2), {"indices_or_sections": 1}),
+        ("plain", (5,), {"indices_or_sections": (1, -1)}),
+        ("plain", (3,), {"indices_or_sections": (2, 2, 9)}),
+        # Cuts that do not rise: an element is in two parts, or in none.
+        ("plain", (5, 2), {"indices_or_sections": (3, 1)}),
     ),
     "expand_dims": _attribute_cases(
         ("0-d", (), {"axis": 0}),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from operator import index
 from typing import Any, TypeAlias
@@ -76,6 +77,14 @@ def mul0(op: Op, types: Types, attributes: Attributes) -> Results:
     shape = broadcast_shapes(op.kind, left.shape, right.shape)
     dtype = promote(op.kind, left.dtype, right.dtype)
     return (TensorType(dtype, shape, _device(op, [left, right])),)
+
+
+def real_function(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; the dtype is that of NumPy's functions of real numbers."""
+    (self,) = types
+    if self is None:
+        return UNKNOWN
+    return (self.with_dtype(real_function_dtype(op.kind, self.dtype)),)
 
 
 def same(op: Op, types: Types, attributes: Attributes) -> Results:
@@ -260,6 +269,27 @@ def concatenate(op: Op, types: Types, attributes: Attributes) -> Results:
     return (TensorType(dtype, tuple(result), device),)
 
 
+def split(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Cut the dim at `axis`; the attributes alone decide into how many parts."""
+    sections = attributes["indices_or_sections"]
+    count = len(sections) + 1 if isinstance(sections, tuple | list) else index(sections)
+    (self,) = types
+    if self is None:
+        return UNKNOWN * count
+    if self.shape is None:
+        return (self,) * count
+    (axis,) = normal_axes(op.kind, index(attributes["axis"]), len(self.shape))
+    dim = self.shape[axis]
+    sizes: list[int | None] = [None] * count
+    if dim is not None:
+        if not isinstance(sections, tuple | list) and dim % count:
+            raise ShapeError(op.kind, f"{count} parts do not divide axis {axis}", self.shape)
+        sizes = [max(stop - start, 0) for start, stop in part_bounds(sections, dim)]
+    return tuple(
+        self.with_shape((*self.shape[:axis], size, *self.shape[axis + 1 :])) for size in sizes
+    )
+
+
 def slice(op: Op, types: Types, attributes: Attributes) -> Results:
     """Count what each slice keeps."""
     (self,) = types
@@ -365,6 +395,26 @@ def ufunc_dtype(ufunc: np.ufunc, kind: str, dtypes: tuple[DType, ...]) -> DType:
         names = ", ".join(map(str, dtypes))
         raise DTypeError(f"{kind}: not defined for: {names}", op=kind) from None
     return canonical_dtype(resolved[ufunc.nin], kind)
+
+
+def real_function_dtype(kind: str, dtype: DType) -> DType:
+    """Return the dtype of a function of real numbers, as NumPy has it for one.
+
+    Raises: DTypeError for complex numbers.
+    """
+    return ufunc_dtype(np.cbrt, kind, (dtype,))
+
+
+def part_bounds(sections: Any, dim: int) -> list[tuple[int, int]]:
+    """Return start and stop of the parts of an axis of `dim` elements, as np.split cuts it.
+
+    A part whose start is not before its stop is empty.
+    """
+    if not isinstance(sections, tuple | list):
+        width = dim // index(sections)
+        return [(number * width, (number + 1) * width) for number in range(index(sections))]
+    cuts = [0, *map(index, sections), dim]
+    return [builtins.slice(*pair).indices(dim)[:2] for pair in pairwise(cuts)]
 
 
 def normal_axes(kind: str, axis: Any, ndim: int) -> tuple[int, ...]:

@@ -58,6 +58,20 @@ def _negative_exponent(arrays: Sequence[Any]) -> Exception:
     return ValueError(f"pow: integers to negative integer powers are not allowed: {worst}")
 
 
+@rule("sigmoid")
+def sigmoid(
+    emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
+) -> Sequence[View]:
+    """1 / (1 + exp(-x)), which is right for large x of either sign: 1 / inf is 0."""
+    (result,) = results
+    one = emitter.number(1, result.dtype)
+    view = emitter.cast(reads[0], result.dtype)
+    for ufunc in (np.negative, np.exp):
+        view = emitter.elementwise(ufunc, (view,), result)
+    total = emitter.elementwise(np.add, (view, one), result)
+    return (emitter.elementwise(np.true_divide, (one, total), result),)
+
+
 @rule("where")
 def where(
     emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results

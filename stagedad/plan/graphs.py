@@ -18,13 +18,7 @@ def held_arrays(graph: Graph) -> list[np.ndarray[Any, Any]]:
 
     A program reads them at each run: they are inputs that the caller does not see.
     """
-    held = []
-    for node in graph.nodes():
-        if node.kind == "constant":
-            value = node.attributes["value"]
-            if isinstance(value, np.ndarray):
-                held.append(value)
-    return held
+    return list(graph.constants)
 
 
 def check_kinds(graph: Graph) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stagedad.ops.type_rules import part_bounds
 from stagedad.plan._emitter import Emitter
 from stagedad.plan._view import View, broadcast, fresh, reshape
 from stagedad.plan.kernels import ufunc_kernel
@@ -77,6 +78,23 @@ def slice_(
 ) -> Sequence[View]:
     """Move the offset, multiply the strides."""
     return (sliced(reads[0], attributes),)
+
+
+@rule("split")
+def split(
+    emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
+) -> Sequence[View]:
+    """Move the offset, part by part."""
+    view = reads[0]
+    axis = attributes["axis"] % len(view.shape)
+    parts: list[View] = []
+    bounds = part_bounds(attributes["indices_or_sections"], view.shape[axis])
+    for (start, _), result in zip(bounds, results, strict=True):
+        shape = static_shape(result)
+        # An empty part may start where there is no memory.
+        offset = view.offset + (start * view.strides[axis] if shape[axis] else 0)
+        parts.append(View(view.buffer, view.dtype, shape, view.strides, offset))
+    return parts
 
 
 @rule("unslice")

@@ -44,14 +44,17 @@ class Pair:
         """Return the outputs and the pullback at `arrays`.
 
         What the pullback keeps is its own: changing an argument or an output
-        afterwards does not change what it gives.
+        afterwards does not change what it gives.  Arrays that constants hold
+        are read at each run, in the pullback too.
         """
         results = self.f(*arrays)
         real = self.gradient.f_real_outputs
         kept = []
         for kind, offset in self.gradient.df_input_captures:
             if kind is Capture.INPUT:
-                kept.append(np.array(arrays[offset], order="C"))
+                declared = self.f.specialisations.declared[offset]
+                dtype = None if declared is None else declared.dtype
+                kept.append(np.array(arrays[offset], dtype, order="C"))
             elif offset < real:
                 kept.append(results[offset].copy())
             else:

@@ -248,8 +248,25 @@ def _check_output(index: int, target: Any, layout: Layout) -> None:
         )
     if not target.flags.writeable:
         raise ValueError(f"run: output {index} is read-only")
-    if any(
-        stride == 0 and dim > 1
-        for dim, stride in zip(target.shape, target.strides, strict=True)
-    ):
+    if not _is_apart(target):
         raise ValueError(f"run: output {index} overlaps itself")
+
+
+def _is_apart(target: Array) -> bool:
+    """Whether each axis steps over all that the axes with smaller strides reach.
+
+    Enough for no two elements to share memory; views that interleave well are refused too.
+    """
+    if target.size == 0:
+        return True
+    reach = target.itemsize
+    axes = sorted(
+        (abs(stride), dim)
+        for stride, dim in zip(target.strides, target.shape, strict=True)
+        if dim > 1
+    )
+    for stride, dim in axes:
+        if stride < reach:
+            return False
+        reach += stride * (dim - 1)
+    return True

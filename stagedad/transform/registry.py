@@ -8,6 +8,7 @@ from functools import wraps
 
 from stagedad.errors import VerifyError
 from stagedad.ir import Graph
+from stagedad.ir.verify import check_order
 
 __all__ = ["graph_pass"]
 
@@ -15,11 +16,13 @@ __all__ = ["graph_pass"]
 def graph_pass(run: Callable[[Graph], bool]) -> Callable[[Graph], bool]:
     """Make `run` a pass: it edits the graph in place and returns whether it changed anything.
 
-    Under `STAGEDAD_CHECK=1` the graph is verified afterwards.
+    Raises: VerifyError, before anything is changed, if an operand is not computed earlier.
+    Under `STAGEDAD_CHECK=1` the whole graph is verified afterwards.
     """
 
     @wraps(run)
     def checked(graph: Graph) -> bool:
+        check_order(graph)
         changed = run(graph)
         if os.environ.get("STAGEDAD_CHECK") == "1":
             try:

@@ -61,6 +61,8 @@ def simplify(graph: Graph) -> bool:
             outputs = node.outputs
             if len(outputs) != 1 or not outputs[0].has_uses() or outputs[0].type is None:
                 continue
+            if len(node.inputs) != len(OPS[node.kind].arguments):
+                continue  # a broken graph, for `verify` to tell
             kinds = {value.node.kind for value in node.inputs}
             for producers, rule in _rules[node.kind]:
                 if producers and producers.isdisjoint(kinds):
@@ -193,8 +195,10 @@ def _where(node: Node) -> Value | None:
 @_rule("reshape")
 @_rule("broadcast_to")
 @_rule("sum_to")
+@_rule("split")
 def _same_type(node: Node) -> Value | None:
-    # The rule gives the operand; `simplify` checks that the types are one.
+    # The rule gives the operand; `simplify` checks that the types are one.  A split into one
+    # part is all that it sees: it passes over nodes of several outputs.
     return node.inputs[0]
 
 

@@ -45,8 +45,11 @@ def tangent(graph: Graph, moves: Sequence[bool], *, nan_policy: str = "masked") 
         node.clone_into(result, values)
         if any(value in tangents for value in node.inputs):
             moved = _node_tangent(node, values, tangents, result, nan_policy == "masked")
-            if moved is not ZERO:
-                tangents[node.output] = moved
+            tangents.update(
+                (value, each)
+                for value, each in zip(node.outputs, moved, strict=True)
+                if each is not ZERO
+            )
     for value in source.outputs:
         result.register_output(values[value])
     for value in source.outputs:
@@ -76,11 +79,12 @@ def _node_tangent(
     tangents: dict[Value, Value],
     graph: Graph,
     masked: bool,
-) -> Any:
-    """Return the tangent of the output of `node`, or ZERO."""
+) -> Sequence[Any]:
+    """Return the tangent of each output of `node`, or ZERO."""
+    still = (ZERO,) * len(node.outputs)
     op = OPS.get(node.kind)
     if not any(value.type is None or value.type.is_inexact for value in node.outputs):
-        return ZERO
+        return still
     try:
         if op is None:
             raise NotDifferentiable(f"{node.kind}: is not an op of the table, so has no jvp")
@@ -96,9 +100,12 @@ def _node_tangent(
             [values[value] for value in node.outputs],
             **moving,
         )
-        return jvp(op, env, _Emitter(graph, node), masked)
+        moved = jvp(op, env, _Emitter(graph, node), masked)
     except NotDifferentiable as error:
         raise located(error, node) from None
+    if moved is ZERO:
+        return still
+    return (moved,) if op.has_one_result else tuple(moved)
 
 
 def _zero(graph: Graph, like: Value) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS, infer
-from stagedad.ops.formula import ZERO, bind, vjp
+from stagedad.ops.formula import ZERO, bind, named_cotangents, vjp
 from stagedad.transform._template import Template
 from stagedad.types import TensorType
 
@@ -99,8 +99,7 @@ def specialise(
     cotangents = [
         Slot(primal + j, type_) if present >> j & 1 else ZERO for j, type_ in enumerate(outputs)
     ]
-    names = ["g"] if len(op.results) == 1 else [f"g_{name}" for name in op.results]
-    env = bind(op, operands, attributes, results, **dict(zip(names, cotangents, strict=True)))
+    env = bind(op, operands, attributes, results, **named_cotangents(op, cotangents))
     found = [_NONE] * len(inputs)
     for number, argument in enumerate(op.arguments):
         if argument.is_list:

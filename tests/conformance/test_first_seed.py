@@ -143,6 +143,7 @@ TEXTS = {
     "square of the sum": "%2 = add(%a, %b)\n %3 = mul(%2, %2)\n return (%3)",
     "thrice": "%2 = mul(%a, %b)\n %3 = mul(%2, %a)\n return (%2, %2, %3)",
     "inactive square": "%2 = mul(%b, %b)\n %3 = mul(%2, %a)\n return (%3)",
+    "sign of the product": "%2 = mul(%a, %b)\n %3 = copysign(%a, %2)\n return (%3)",
     "tanh plus": "%2 = tanh(%a)\n %3 = add(%2, %b)\n return (%3)",
 }
 
@@ -174,6 +175,8 @@ VECTORS = [
     ("V15 dt", "square of the sum", "11", "O1", [0, 1], [0, 1], (2, 3), (0, 1), (1, 1)),
     ("V16", "thrice", "11", "I0 I1 O0", [0, 1, 2], [0, 1], (2, 3), (1, 1, 1), (18, 8)),
     ("V17", "inactive square", "10", "O1", [0], [0], (2, 3), (1,), (9,)),
+    ("V18 dy", "sign of the product", "11", "I0 I1 O1", [0, 1], [0, 1], (2, 3), (1, 0), (1, 0)),
+    ("V18 dt", "sign of the product", "11", "I0 I1 O1", [0, 1], [0, 1], (2, 3), (0, 1), (3, 2)),
     ("V19 dy", "tanh plus", "11", "O1", [0, 1], [0, 1], (0.5, 3), (1, 0), (0.786448, 1)),
     ("V19 dt", "tanh plus", "11", "O1", [0, 1], [0, 1], (0.5, 3), (0, 1), (0.786448, 0)),
 ]

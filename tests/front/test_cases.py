@@ -1,4 +1,4 @@
-"""The cases that people hit elsewhere, by their numbers in CASES.md, as far as ops reach."""
+"""Cases that people met in other libraries, as far as the ops reach."""
 
 # ruff: noqa: ARG005, PT017
 import numpy as np

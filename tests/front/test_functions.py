@@ -25,6 +25,7 @@ ONE = {
     "exp": lambda np, x: np.exp(x) + np.expm1(x),
     "log": lambda np, x: np.log(x * x + 1) + np.log1p(x * x),
     "trigonometric": lambda np, x: np.sin(x) * np.cos(x) + np.tanh(x),
+    "copysign": lambda np, x: np.copysign(x, -x) + np.copysign(x, 2.0) + np.copysign(3.0, x),
     "sqrt": lambda np, x: np.sqrt(x * x + 1) + np.square(x),
     "reciprocal": lambda np, x: np.reciprocal(x + 10),
     "positive": lambda np, x: np.positive(x) * x,
@@ -84,6 +85,8 @@ ONE = {
         np.append(x, [1.0, 2.0]) * np.append(x[:1], x[:1] * 2, axis=0)[0, 0]
     ),
     "split": lambda np, x: np.split(x, 3, axis=1)[1] + np.split(x, [1], axis=1)[1],
+    "split_cuts": lambda np, x: np.add(*np.split(x, np.array([1, -1]), axis=-1)[::2]),
+    "split_rows": lambda np, x: sum(i * row for i, row in enumerate(np.split(x, 2))),
     "full_like": lambda np, x: np.full_like(x, 2.0) * x + np.zeros_like(x) + np.ones_like(x),
     "full_like_traced": lambda np, x: snp.full_like(np.zeros(3), 2 * x[0, 0]) * x,
     "copy": lambda np, x: np.copy(x) * x.copy(),

@@ -1,5 +1,6 @@
 """Tests of front/reach.py: what a function closes over never goes stale."""
 
+import argparse
 import collections
 import functools
 import importlib
@@ -380,6 +381,117 @@ def test_a_global_module_that_is_another_now(changed):
         if name == "one":
             f = jit(lambda x: x * current_settings.gain)  # noqa: F821
         assert f(1.0) == gain
+
+
+class AttrDict(dict):
+    pass
+
+
+class Private:
+    __slots__ = ("__rate",)
+
+    def __init__(self, rate):
+        self.__rate = rate
+
+    def rate(self):
+        return self.__rate
+
+    def change(self, rate):
+        self.__rate = rate
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        argparse.Namespace,
+        types.SimpleNamespace,
+        lambda rate: setattr(found := AttrDict(), "rate", rate) or found,
+        lambda rate: setattr(found := collections.UserDict(), "rate", rate) or found,
+        lambda rate: setattr(found := (lambda: None), "rate", rate) or found,
+        lambda rate: setattr(found := np.ones(1).view(Sized), "rate", rate) or found,
+    ],
+)
+def test_attributes_of_instances_of_any_class(make):
+    settings = make(rate=2.0)
+    deep = {"one": [settings]}
+    for function in (
+        lambda x: x * settings.rate,
+        lambda x: x * deep["one"][0].rate,
+    ):
+        settings.rate = 2.0
+        f = grad(function)
+        for value in (2.0, 9.0, 9.0, 3.0):
+            settings.rate = value
+            assert f(1.0) == value
+        assert f.cache_info().misses == 3
+
+
+class Sized(np.ndarray):
+    pass
+
+
+def test_what_instances_of_other_classes_hold():
+    table = collections.UserDict(k=2.0)
+    f = jit(lambda x: x * table["k"])
+    assert f(1.0) == 2
+    table["k"] = 3.0
+    assert f(1.0) == 3
+    poly = np.polynomial.Polynomial([1.0, 2.0])
+    g = jit(lambda x: x * poly.coef[1])
+    assert g(1.0) == 2
+    poly.coef[1] = 5.0
+    assert g(1.0) == 5
+    poly.coef = np.array([0.0, 7.0])
+    assert g(1.0) == 7
+    options = argparse.Namespace(rate=2.0)
+    h = jit(lambda x, o: x * o.rate)
+    hidden = Private(2.0)
+    k = jit(lambda x: x * hidden.rate())
+    assert k(1.0) == 2
+    hidden.change(4.0)
+    assert k(1.0) == 4
+    with pytest.raises(TypeError, match="hashable"):
+        h(1.0, options)
+
+
+def test_a_decorator_with_attributes_of_its_own():
+    class Scaled:
+        def __init__(self, function, by):
+            self.__wrapped__, self.by = function, by
+
+        def __call__(self, x):
+            return self.__wrapped__(x) * self.by
+
+    double = Scaled(lambda x: x, 2.0)
+    f = jit(lambda x: double(x))
+    assert f(1.0) == 2
+    double.by = 3.0
+    assert f(1.0) == 3
+
+
+def test_what_was_met_too_deep_is_entered_where_it_is_met_again():
+    inner = {"k": 2.0}
+    a_deep = [[[inner]]]
+    f = jit(lambda x: x * inner["k"] + 0 * len(a_deep))
+    assert f(1.0) == 2
+    inner["k"] = 3.0
+    assert f(1.0) == 3
+
+
+def test_loggers_and_locks_are_no_settings():
+    import logging
+    import threading
+
+    log, lock = logging.getLogger("of_a_user"), threading.Condition()
+
+    def function(x):
+        with lock:
+            log.debug("called")
+        return 2 * x
+
+    f = jit(function)
+    assert [f(1.0) for _ in range(3)] == [2, 2, 2]
+    assert f.cache_info().misses == 1
 
 
 def test_what_is_beyond_the_reach_is_seen_after_cache_clear():

@@ -1,4 +1,4 @@
-"""The workloads of PERFORMANCE.md against finite differences, on NumPy's own functions."""
+"""The workloads of bench/rows.py against finite differences, on NumPy's own functions."""
 
 import numpy as np
 import pytest

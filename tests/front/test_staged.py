@@ -1,14 +1,17 @@
 """Tests of front/staged.py: signatures, their cache, pickling and threads."""
 
 # ruff: noqa: ARG001
+import collections
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
 
-from stagedad.front import grad, jit, value_and_grad
+from stagedad.errors import DTypeError
+from stagedad.front import grad, jit, staged, value_and_grad
+from stagedad.run import CacheInfo
 
 
 def cube(x):
@@ -113,8 +116,25 @@ def test_a_function_that_raises_is_not_remembered():
 
 
 def test_an_integer_beyond_64_bits_raises():
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match=r"71 bits.*test_staged.py:\d+\nhint"):
         jit(lambda x: x + 1)(2**70)
+    with pytest.raises(OverflowError, match=r"call.*test_staged.py"):
+        jit(lambda x: x + 1)(-(2**63) - 1)
+    assert jit(lambda x: x + 1)(-(2**63)) == 1 - 2**63
+    for function in (
+        lambda x: x * 2**70,
+        lambda x: 2**70 + x,
+        lambda x: x**2**70,
+        lambda x: np.maximum(x, 2**70),
+        lambda x: np.where(x > 0, x, 2**70),
+        lambda x: np.clip(x, 0, 2**70),
+        lambda x: np.stack([x[0], 2**70]),
+    ):
+        with pytest.raises((OverflowError, DTypeError), match=r"test_staged.py:\d+"):
+            jit(function)(np.ones(2, int))
+    with pytest.raises(OverflowError, match=r"test_staged.py:\d+"):
+        jit(lambda x: x * 2**5000)(np.ones(2))
+    assert jit(lambda x: x * 2**70)(2.0) == 2.0**71
 
 
 @pytest.mark.parametrize("made", [grad(cube), value_and_grad(cube, 0), jit(cube), slope])
@@ -148,3 +168,100 @@ def test_many_threads_call_one_function():
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
+
+
+def _in_time(function):
+    """Return what `function` gives in a thread, which must not hang."""
+    found = []
+    thread = Thread(target=lambda: found.append(function()), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert found, "it hangs"
+    return found[0]
+
+
+def test_finalisers_of_dropped_entries_may_call():
+    calls = []
+
+    class Mode:
+        def __del__(self):
+            calls.append((float(f(1.0, None)), f.cache_info().maxsize))
+
+    f = jit(lambda x, _mode: x * 2, max_signatures=1)
+
+    def work():
+        for _ in range(3):
+            f(1.0, Mode())
+        f.cache_clear()
+        f(1.0, Mode())
+        f.cache_clear()
+        return True
+
+    assert _in_time(work)
+    assert len(calls) >= 3
+    assert set(calls) == {(2.0, 1)}
+
+
+def test_what_is_read_again_may_call():
+    class Rate:
+        value = 2.0
+
+        def __get__(self, instance, owner):
+            f.cache_info()
+            other = Thread(target=f.cache_clear if instance is None else int, daemon=True)
+            other.start()
+            other.join(20)
+            assert not other.is_alive()
+            return f(1.0, None) * 2
+
+    class Settings:
+        rate = Rate()
+
+    settings = Settings()
+    f = jit(lambda x, s: x if s is None else x * s.rate)
+    assert _in_time(lambda: [float(f(1.0, settings)) for _ in range(3)]) == [2, 2, 2]
+
+
+def test_hashes_of_static_arguments_may_call():
+    class Mode:
+        def __hash__(self):
+            return int(f(1.0, None))
+
+        def __eq__(self, other):
+            return bool(f(1.0, None))
+
+    f = jit(lambda x, mode: x * (2 if mode is None else 3))
+    assert _in_time(lambda: [float(f(1.0, mode)) for mode in (Mode(), Mode())]) == [3, 3]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_call_under_way_does_not_undo_cache_clear(known, monkeypatch):
+    state = collections.deque([2.0])  # beyond the reach
+    reached, go_on = Event(), Event()
+    f = jit(lambda x: x * state[0])
+    if known:
+        f(1.0)
+    original = staged.Entry.program.fget
+
+    def program(entry):
+        reached.set()
+        assert go_on.wait(30)
+        return original(entry)
+
+    monkeypatch.setattr(staged.Entry, "program", property(program))
+    results = []
+    # A keyword goes past the shortcut, as does the first call.
+    thread = Thread(target=lambda: results.append(f(np.float64(1.0) if known else 1.0)))
+    thread.start()
+    assert reached.wait(30)
+    state[0] = 5.0
+    f.cache_clear()
+    go_on.set()
+    thread.join(30)
+    assert results == [2]
+    assert f.cache_info() == (0, 0, 64, 0)
+    assert f(1.0) == f(np.float64(1.0)) == 5
+
+
+def test_the_counters_are_of_one_class():
+    assert type(jit(cube).cache_info()) is CacheInfo

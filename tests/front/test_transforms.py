@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stagedad.errors import NotDifferentiable, ShapeError, TraceError
-from stagedad.front import grad, jit, trace, value_and_grad, vjp
+from stagedad.front import grad, jit, stop_gradient, trace, value_and_grad, vjp
 
 Point = namedtuple("Point", "x y")
 
@@ -24,10 +24,11 @@ def test_trace_names_inputs_by_parameter_and_path():
 
     graph = trace(f, {"w": 1.0, "b": np.ones(2)}, [2.0, np.float32(3)], 4.0, scale=5.0)
     names = [value.name for value in graph.inputs]
-    assert names == ["params.b", "params.w", "x.0", "x.1", "rest.0", "scale"]
+    assert names == ["params.w", "params.b", "x.0", "x.1", "rest.0", "scale"]
     assert [str(v.type) for v in graph.inputs] == [
+        "f64[]",
         "f64[2]",
-        *["f64[]"] * 2,
+        "f64[]",
         "f32[]",
         *["f64[]"] * 2,
     ]
@@ -219,7 +220,7 @@ def test_orders_nest():
 
 
 def test_levels_never_mix():
-    # CASES: perturbation confusion.
+    # Perturbation confusion.
     assert grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0) == 1
     assert grad(lambda x: x * grad(lambda y: x * y)(2.0))(3.0) == 6
     assert grad(lambda x: grad(lambda y: grad(lambda z: x * y**2 * z**3)(2.0))(3.0))(5.0) == 72
@@ -305,7 +306,7 @@ def test_vjp_nests():
 
 
 def test_vjp_of_one_output_of_two():
-    # CASES: two outputs, only one of them seeded.
+    # Two outputs, only one of them seeded.
     _, pull = vjp(lambda x: np.split(x * x, 2), np.array([1.0, 2.0]))
     np.testing.assert_array_equal(pull([np.ones(1), np.zeros(1)])[0], [2, 0])
 
@@ -423,3 +424,52 @@ def test_vjp_takes_none_for_zeros():
         pull((ones, {"b": None}, None))
     second = grad(lambda x: np.sum(vjp(lambda y: (y * y, y), x)[1]((x, None))[0]))
     np.testing.assert_array_equal(second(ones), [4, 4])
+
+
+def test_the_order_of_dicts_and_keywords_is_the_callers():
+    ranked = lambda d: sum(value * i for i, value in enumerate(d.values()))  # noqa: E731
+    slope = grad(ranked)
+    for _ in range(3):  # the second call takes the shortcut
+        for given in ({"b": 1.0, "a": 1.0}, {"a": 1.0, "b": 1.0}):
+            found = slope(given)
+            assert list(found) == list(given)
+            assert list(found.values()) == [0, 1]
+    assert slope.cache_info().misses == 2
+    by_name = jit(lambda **kwargs: ranked(kwargs))
+    assert by_name(b=1.0, a=2.0) == 2
+    assert by_name(a=2.0, b=1.0) == 1
+    twice = jit(lambda d: {key: value * 2 for key, value in reversed(d.items())})
+    for _ in range(2):
+        assert list(twice({"b": 1.0, "a": 2.0}).items()) == [("a", 4), ("b", 2)]
+
+
+def test_a_cotangent_may_have_its_keys_in_another_order():
+    value, pull = vjp(lambda x: {"b": x, "a": 3 * x}, 2.0)
+    assert list(value.items()) == [("b", 2), ("a", 6)]
+    assert pull({"a": 1.0, "b": 10.0}) == (13,)
+
+
+def test_keys_of_the_shortcut_keep_their_types():
+    scaled = jit(lambda d: {key: value * key for key, value in d.items()})
+    for _ in range(2):
+        for key in (2, 2.0, 10**9, np.float64(2)):
+            ((found, value),) = scaled({key: 1.5}).items()
+            assert type(found) is type(key)
+            assert value == 1.5 * key
+
+
+def test_stop_gradient():
+    assert grad(lambda x: x * stop_gradient(x))(3.0) == 3
+    assert grad(lambda x: stop_gradient(x * x) + x)(3.0) == 1
+    assert grad(grad(lambda x: stop_gradient(x) * x**3))(2.0) == 24
+    tree = grad(lambda p: p["w"] * stop_gradient(p)["w"] * stop_gradient([p["b"]])[0])
+    assert tree({"w": 2.0, "b": 5.0}) == {"w": 10, "b": 0}
+    x = np.ones(3, np.float32)
+    assert stop_gradient(x) is x
+    assert stop_gradient({"a": (x, 1.0, "text", None)}) == {"a": (x, 1.0, "text", None)}
+    # A Python number stays one, which takes the dtype of what it meets.
+    same = jit(lambda x, k: x * stop_gradient(k))(x, 2.0)
+    assert same.dtype == np.float32
+    np.testing.assert_array_equal(same, 2)
+    outer = grad(lambda x: grad(lambda y: y * y * stop_gradient(x) * x)(2.0))
+    assert outer(3.0) == 12

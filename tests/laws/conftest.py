@@ -2,6 +2,7 @@
 
 import os
 from functools import cache, cached_property
+from itertools import product
 
 import numpy as np
 import pytest
@@ -106,16 +107,18 @@ class Call:
         types = ", ".join(str(TensorType.of(array)) for array in self.arrays)
         return f"{self.op.kind}({types}) {self.attributes} {self.layout}"
 
-    def build(self, *tails):
+    def build(self, *tails, chosen=None):
         """A graph of typed inputs; its outputs are the results of `tails`.
 
-        A tail takes the graph, the inputs and the result of the op.
+        A tail takes the graph, the inputs and a result of the op; where there are several
+        results it is called for each.  Only the outputs `chosen` by number are made.
         """
         graph = Graph()
         inputs = [graph.add_input(TensorType.of(array)) for array in self.arrays]
-        result = graph.insert(self.op.kind, *inputs, **self.attributes)
-        for tail in tails:
-            graph.register_output(tail(graph, inputs, result))
+        results = results_of(graph.insert(self.op.kind, *inputs, **self.attributes))
+        for number, (tail, result) in enumerate(product(tails, results)):
+            if chosen is None or number in chosen:
+                graph.register_output(tail(graph, inputs, result))
         return graph
 
     @cached_property
@@ -203,6 +206,11 @@ class Call:
         np.testing.assert_allclose(
             inner(cotangent, v), expected, rtol=0, atol=tolerance * max(1.0, scale)
         )
+
+
+def results_of(inserted):
+    """The outputs of an inserted node as a tuple."""
+    return inserted if isinstance(inserted, tuple) else (inserted,)
 
 
 def result_itself(_graph, _inputs, result):
@@ -331,5 +339,6 @@ class Shared:
     reason = staticmethod(reason)
     seeds = staticmethod(seeds)
     result_itself = staticmethod(result_itself)
+    results_of = staticmethod(results_of)
     square_of_result = staticmethod(square_of_result)
     widened = staticmethod(widened)

@@ -117,20 +117,20 @@ def one_by_one(graph, arrays):
     return [values[value] for value in graph.outputs]
 
 
-def repeated(call):
+def repeated(call, laws):
     """The op twice, its operands the other way round if it is commutative."""
 
     def product(graph, inputs, result):
         order = inputs[::-1] if "commutative" in call.op.traits else inputs
-        again = graph.insert(call.op.kind, *order, **call.attributes)
-        return graph.insert("mul", result, again)
+        again = laws.results_of(graph.insert(call.op.kind, *order, **call.attributes))
+        return graph.insert("mul", result, again[result.node.outputs.index(result)])
 
     return call.build(product)
 
 
-def test_passes_keep_results(over):
+def test_passes_keep_results(over, laws):
     def law(call):
-        graph = repeated(call)
+        graph = repeated(call, laws)
         changes = []
         for gradient in (*pairs(call), differentiate(graph, call.flags)):
             both = both_as_they_are(gradient)

@@ -57,6 +57,18 @@ vjp = "zero"
     assert entry["attributes"] == (("axis", (0,)), ("mode", (None,)), ("shape", ()))
 
 
+def test_reads_lists_of_results():
+    text = """
+[split]
+signature = "split(self, *, sections) -> (*parts,)"
+vjp.self = "g"
+jvp = "self_t"
+"""
+    entry = load(text)["split"]
+    assert (entry["results"], entry["returns_list"]) == (("parts",), True)
+    assert load(GOOD)["mul"]["returns_list"] is False
+
+
 @pytest.mark.parametrize(
     ("old", "new", "key", "message"),
     [
@@ -72,6 +84,7 @@ vjp = "zero"
         ("other) ->", "self) ->", "signature", "'self' twice"),
         ("other) ->", "other, *, axis=f()) ->", "signature", "default of 'axis'"),
         (" -> result", "", "signature", "results are named"),
+        (" -> result", " -> (q, *rest)", "signature", "results are named"),
         (" -> result", " -> other", "signature", "'other' twice"),
         (" -> result", " -> g", "signature", "'g' means a cotangent"),
         ('partial.self = "other"', "", None, "no rule for argument 'self'"),

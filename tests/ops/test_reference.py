@@ -36,8 +36,20 @@ def test_gives(found, expected):
     np.testing.assert_array_equal(found(), expected)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_sigmoid_is_right_far_from_zero(dtype):
+    ends = np.finfo(dtype)
+    x = np.array([-np.inf, ends.min, -20, -6, 0, 6, 20, ends.max, np.inf, np.nan], dtype)
+    found = value("sigmoid", x)
+    with np.errstate(all="ignore"):
+        small = np.exp(-np.abs(x.astype("f8")))
+    wanted = np.where(x < 0, small, 1) / (1 + small)
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found, wanted, rtol=8 * ends.eps, atol=ends.smallest_normal)
+
+
 def test_results_are_arrays_even_of_no_dims():
-    for kind in ("exp", "sum", "copy", "real", "where"):
+    for kind in ("exp", "sum", "copy", "sigmoid", "real", "where"):
         operands = [True, 1.0, 2.0] if kind == "where" else [1.0]
         assert type(value(kind, *operands)) is np.ndarray
 

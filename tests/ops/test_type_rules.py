@@ -23,11 +23,22 @@ def test_infers_what_numpy_gives(kind):
             assert types == tuple(map(TensorType.of, results)), (sample, dtype)
 
 
+def is_part_of(found, full):
+    """Whether what is known of a type is true of another."""
+    return found.dtype == full.dtype and (
+        found.shape is None
+        or (
+            len(found.shape) == len(full.shape)
+            and all(a in (None, b) for a, b in zip(found.shape, full.shape, strict=True))
+        )
+    )
+
+
 @pytest.mark.parametrize("kind", OPS)
 def test_what_is_unknown_is_never_contradicted(kind):
     for sample in samples(kind, "float64"):
         types = list(map(TensorType.of, sample.arrays))
-        (full,) = infer(kind, types, sample.attributes)
+        wanted = infer(kind, types, sample.attributes)
         for blur in (
             lambda _: None,
             lambda type: type.with_shape(None),
@@ -35,15 +46,9 @@ def test_what_is_unknown_is_never_contradicted(kind):
         ):
             for number in range(len(types)):
                 some = [blur(type) if at == number else type for at, type in enumerate(types)]
-                (found,) = infer(kind, some, sample.attributes)
-                if found is not None:
-                    assert found.dtype == full.dtype
-                    assert found.shape is None or (
-                        len(found.shape) == len(full.shape)
-                        and all(
-                            a in (None, b) for a, b in zip(found.shape, full.shape, strict=True)
-                        )
-                    )
+                results = infer(kind, some, sample.attributes)
+                for found, full in zip(results, wanted, strict=True):
+                    assert found is None or is_part_of(found, full)
 
 
 @pytest.mark.parametrize("left", CODES.values(), ids=str)
@@ -81,11 +86,34 @@ def test_mixed_dtypes_promote_as_numpy(left, right):
         ("constant", [], {"value": 1j}, "c128[]"),
         ("exp", ["f32[2]@cuda:0"], {}, "f32[2]@cuda:0"),
         ("subtract", ["f64[2]", "f64[]"], {}, "f64[2]"),
+        ("sigmoid", ["i32[2]"], {}, "f64[2]"),
+        ("sigmoid", ["f16[2]"], {}, "f16[2]"),
+        ("copysign", ["f32[2]", "f64[]"], {}, "f64[2]"),
         ("unheard_of", ["f64[2]"], {"spin": 3}, None),
     ],
 )
 def test_gives(kind, types, attributes, expected):
     assert result_of(kind, *types, **attributes) == expected
+
+
+@pytest.mark.parametrize(
+    ("type", "sections", "axis", "expected"),
+    [
+        ("f64[6, 2]", 3, 0, ["f64[2, 2]"] * 3),
+        ("f32[2, 5]", (1, 3), -1, ["f32[2, 1]", "f32[2, 2]", "f32[2, 2]"]),
+        ("f64[5]", (3, 1), 0, ["f64[3]", "f64[0]", "f64[4]"]),
+        ("f64[5]", (-2, 9), 0, ["f64[3]", "f64[2]", "f64[0]"]),
+        ("f64[5]", (), 0, ["f64[5]"]),
+        ("f64[?, 2]", 2, 0, ["f64[?, 2]"] * 2),
+        ("f64[?, 2]", 2, 1, ["f64[?, 1]"] * 2),
+        ("f64[*]", (1,), 0, ["f64[*]"] * 2),
+        (None, 3, 0, ["None"] * 3),
+    ],
+)
+def test_splits(type, sections, axis, expected):
+    """The number of parts is known whatever the type."""
+    attributes = {"indices_or_sections": sections, "axis": axis}
+    assert [str(part) for part in infer("split", [as_type(type)], attributes)] == expected
 
 
 @pytest.mark.parametrize(
@@ -119,6 +147,13 @@ def test_gives(kind, types, attributes, expected):
             "unslice: does not fill",
         ),
         ("take_add", ["f64[3]", "i64[2]"], {"shape": (4,)}, "take_add: does not fit"),
+        (
+            "split",
+            ["f64[2, 5]"],
+            {"indices_or_sections": 3, "axis": 1},
+            r"split: 3 parts do not divide axis 1: \(2, 5\)",
+        ),
+        ("split", ["f64[]"], {"indices_or_sections": 1}, "split: axis out of range"),
     ],
 )
 def test_refuses_shapes(kind, types, attributes, message):
@@ -131,6 +166,8 @@ def test_refuses_dtypes():
         result_of("sub", "b1[2]", "b1[2]")
     with pytest.raises(DTypeError, match=r"^floor: not defined for: complex128"):
         result_of("floor", "c128[2]")
+    with pytest.raises(DTypeError, match=r"^sigmoid: not defined for: complex64"):
+        result_of("sigmoid", "c64[2]")
     with pytest.raises(
         DTypeError, match=r"^take: indices are bool\nhint: indices are integers"
     ):
@@ -190,6 +227,16 @@ WRONG = [
     ("constant", {"value": "x"}, TypeError, "constant: value is not a number: str"),
     ("constant", {"value": np.array(["x"])}, DTypeError, "constant: value: unsupported dtype"),
     ("constant", {"value": 1, "is_zero": "x"}, TypeError, "constant: is_zero is not True"),
+    ("split", {"indices_or_sections": 0}, ShapeError, "split: not 1 to 65535 parts: 0"),
+    ("split", {"indices_or_sections": 1 << 16}, ShapeError, "split: not 1 to 65535 parts"),
+    (
+        "split", {"indices_or_sections": 2.0}, TypeError,
+        "split: indices_or_sections is not of integers: 2.0",
+    ),
+    (
+        "split", {"indices_or_sections": (1, None)}, TypeError,
+        "split: indices_or_sections is not of integers",
+    ),
     ("add", {"alpha": "2"}, TypeError, "add: alpha is not a number: str"),
 ]  # fmt: skip
 

@@ -41,9 +41,17 @@ def test_views_cost_nothing():
         x = graph.insert("slice", x, start=(1, 0, None), stop=(4, 3, None), step=(2, 1, -1))
         x = graph.insert("copy", graph.insert("squeeze", x))
         x = graph.insert("real", x)
-        return graph.insert("exp", x)
+        return graph.insert("exp", graph.insert("split", x, indices_or_sections=1, axis=1))
 
     assert kernels(built(build, "f64[2, 3]")) == ["exp"]
+
+
+def test_parts_cost_nothing():
+    def build(graph, x):
+        first, _, last = graph.insert("split", x, indices_or_sections=(30, -30))
+        return graph.insert("exp", graph.insert("mul", first, last))
+
+    assert len(kernels(built(build, "f64[100]"))) == 2
 
 
 def test_static_values_cost_nothing():

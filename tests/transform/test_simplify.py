@@ -64,6 +64,7 @@ REWRITES = {
         [],
     ),
     "all of it": (["%r : f64[2, 3] = slice[start=(0, 0), stop=(2, 3), step=(1, 1)](%a)"], []),
+    "one part": (["%r : f64[2, 3] = split[indices_or_sections=1](%a)"], []),
     "its own dtype": (["%r : f64[2, 3] = astype[dtype=dtype(f64)](%a)"], []),
     "its own shape": (["%r : f64[2, 3] = broadcast_to[shape=(2, 3)](%a)"], []),
     "real of real": (["%b : f64[2, 3] = conj(%a)", "%r : f64[2, 3] = real(%b)"], []),

@@ -107,3 +107,16 @@ def test_joint_has_both_stages():
     assert sd.parse_graph(str(joint)) == joint
     results = run(joint, [np.array(x) for x in (2.0, 3.0, 1.0, 0.0)])
     assert [float(x) for x in results] == [15, 6, 12, 5]
+
+
+def test_parts_move_with_what_was_split():
+    graph = sd.Graph()
+    a = graph.add_input("f64[6]", name="a")
+    first, _, last = graph.insert("split", a, indices_or_sections=3)
+    graph.register_output(graph.insert("mul", first, last))
+    forward = tangent(graph, [True])
+    forward.verify()
+    x, v = np.arange(6.0), np.arange(1.0, 7.0)
+    value, moved = run(forward, [x, v])
+    np.testing.assert_array_equal(value, x[:2] * x[4:])
+    np.testing.assert_array_equal(moved, v[:2] * x[4:] + x[:2] * v[4:])

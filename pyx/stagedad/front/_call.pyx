@@ -1,6 +1,6 @@
 """The call of a transformed function whose signature is known, without Python's pytrees."""
 
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_Size
+from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -106,7 +106,8 @@ cdef class Shortcut:
         """Put the leaves of `given` into `found`; whether structure and leaves are the same."""
         cdef object kind, keys
         cdef tuple children
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, position
+        cdef PyObject *key
         cdef PyObject *item
         if type(structure) is int:
             return self.collect_leaf(structure, given, found)
@@ -130,9 +131,13 @@ cdef class Shortcut:
         elif kind is dict:
             if PyDict_Size(given) != PyTuple_GET_SIZE(children):
                 return False
+            position = 0
             for i in range(PyTuple_GET_SIZE(children)):
-                item = PyDict_GetItemWithError(given, (<tuple>keys)[i])
-                if item == NULL or not self.collect(children[i], <object>item, found):
+                if not PyDict_Next(given, &position, &key, &item):
+                    return False
+                if not same_key(<object>key, <object>PyTuple_GET_ITEM(keys, i)):
+                    return False
+                if not self.collect(children[i], <object>item, found):
                     return False
         return True
 
@@ -176,6 +181,15 @@ cdef class Shortcut:
         if kind is tuple:
             return tuple(parts)
         return dict(zip(keys, parts))
+
+
+cdef bint same_key(object given, object wanted) except -1:
+    """Whether two keys are the same; False also where only slower code can say."""
+    if given is wanted:
+        return True
+    if type(given) is str:
+        return type(wanted) is str and given == wanted
+    return type(given) is int and type(wanted) is int and given == wanted
 
 
 cdef object NONE = type(None)

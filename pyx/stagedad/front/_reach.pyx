@@ -47,6 +47,7 @@ cdef class Reach:
     def add(self, int where, container, key=None):
         """Record a place of kind `where` (see _reach.pxd); return what it holds now."""
         cdef object value
+        cdef uint8_t *kinds
         if where == CONTENTS:
             value = np.array(container, order="K", copy=True)
         elif where == LAYOUT:
@@ -55,7 +56,10 @@ cdef class Reach:
             value = (container.__code__, container.__defaults__, container.__kwdefaults__)
         else:
             value = self.read(where, container, key)
-        self.kinds = <uint8_t *>PyMem_Realloc(self.kinds, self.count + 1)
+        kinds = <uint8_t *>PyMem_Realloc(self.kinds, self.count + 1)
+        if kinds == NULL:
+            raise MemoryError()
+        self.kinds = kinds
         self.kinds[self.count] = <uint8_t>where
         self.containers.append(container)
         self.keys.append(key)
@@ -146,8 +150,8 @@ cdef bint equal_by_value(object then, object now) except -1:
     if type(now) is not kind:
         return False
     if kind in BY_VALUE:
-        if kind is float and then == 0:
-            return then == now and str(then) == str(now)
+        if (kind is float and then == 0) or kind is complex:
+            return repr(then) == repr(now)  # zeros have signs
         return then == now or (then != then and now != now)
     if issubclass(kind, generic):
         return then.dtype == now.dtype and then.tobytes() == now.tobytes()

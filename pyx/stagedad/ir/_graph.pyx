@@ -16,8 +16,8 @@ from stagedad.ir._handles cimport (
 from stagedad.ir._kinds cimport (
     attribute_defaults, infer_types, kind_index, own_attributes, quick_types)
 from stagedad.ir._slabs cimport (
-    NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, check_place, release_slabs, shared,
-    value_map_for)
+    NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, check_place, checked_stage,
+    release_slabs, shared, value_map_for)
 
 from stagedad.ir._handles import iterate
 from stagedad.ir._slabs import NAME
@@ -382,12 +382,6 @@ cdef class Graph(Slabs):
     def __reduce__(self):
         from stagedad.ir.text import parse_graph, print_graph
         return parse_graph, (print_graph(self, exact=True), self.constants)
-
-
-cdef int32_t checked_stage(object stage) except -1:
-    if not isinstance(stage, int) or not 0 <= stage < 0x7FFFFFFF:
-        raise ValueError(f"graph: a stage is an int from 0 to 2**31 - 2: {stage!r}")
-    return <int32_t>stage
 
 
 class StageScope:

@@ -14,7 +14,7 @@ from stagedad.types import as_type
 
 from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_name, own_attributes
 from stagedad.ir._slabs cimport (
-    NONE, PARAM, RETURN, NodeRec, Slabs, check_place, describe, shared, shown)
+    NONE, PARAM, RETURN, NodeRec, Slabs, check_place, checked_stage, describe, shared, shown)
 
 from stagedad.ir._move import move_legally
 
@@ -118,8 +118,8 @@ cdef class Value:
         return self.graph.value_recs[self.live()].stage
 
     @stage.setter
-    def stage(self, int stage):
-        self.graph.value_recs[self.live()].stage = stage
+    def stage(self, stage):
+        self.graph.value_recs[self.live()].stage = checked_stage(stage)
 
     @property
     def node(self):
@@ -247,8 +247,8 @@ cdef class Node:
         return self.graph.node_recs[self.live()].stage
 
     @stage.setter
-    def stage(self, int stage):
-        self.graph.node_recs[self.live()].stage = stage
+    def stage(self, stage):
+        self.graph.node_recs[self.live()].stage = checked_stage(stage)
 
     @property
     def attributes(self):

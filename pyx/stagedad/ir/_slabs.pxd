@@ -104,3 +104,4 @@ cdef PyObject *shared(PyObject *thing) noexcept
 cdef str shown(Slabs graph, int32_t value)
 cdef str describe(Slabs graph, int32_t node)
 cdef int check_place(object location, object scope) except -1
+cdef int32_t checked_stage(object stage) except -1

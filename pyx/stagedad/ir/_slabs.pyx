@@ -487,3 +487,9 @@ cdef int check_place(object location, object scope) except -1:
     if scope is not None and not (isinstance(scope, str) and scope.isprintable() and scope):
         raise ValueError(f"graph: a scope is a printable text: {scope!r}")
     return 0
+
+
+cdef int32_t checked_stage(object stage) except -1:
+    if not isinstance(stage, int) or not 0 <= stage < 0x7FFFFFFF:
+        raise ValueError(f"graph: a stage is an int from 0 to 2**31 - 2: {stage!r}")
+    return <int32_t>stage

@@ -122,7 +122,10 @@ cdef int _lower_node(
         graph.value_recs[value].id if value != NONE else -1,
         None if rec.location == NULL else <object> rec.location,
     )
-    if emitter.scattered and rec.attributes == NULL and emitter.origin.op == "add":
+    if (
+        emitter.scattered and rec.attributes == NULL and emitter.origin.op == "add"
+        and rec.input_count == 2 and rec.output_count == 1
+    ):
         if _accumulate(graph, node, emitter, views, types):
             return 0
     key = (rec.kind, <size_t> rec.attributes, tuple(operand_types))

@@ -326,7 +326,7 @@ cdef Py_ssize_t execute(
                 return i + failed
             i += (<const Block *> ins.extra).count
         elif ins.kind == OBJECT:
-            if call_object(ins.extra, slots) != 0:
+            if object_caller(ins.extra, slots) != 0:
                 return i
         else:
             memset(slots[ins.slots[0]], 0xff, <size_t> ins.words[0])
@@ -433,6 +433,11 @@ cdef class ObjectCall:
 
 cdef int call_object(void *extra, char **slots) except -1 with gil:
     return (<ObjectCall> extra).call(slots)
+
+
+# Without `except`: the exception stays set until the run has ended, for `fail` to raise.
+ctypedef int (*call_function)(void *, char **) noexcept nogil
+cdef call_function object_caller = <call_function> <void *> call_object
 
 
 # -- building ---------------------------------------------------------------------

@@ -110,8 +110,8 @@ cdef class Program:
 
     @property
     def graph(self):
-        """The graph that is run: a copy of the one compiled."""
-        return self.specialisations.graph
+        """A copy of the graph that is run."""
+        return self.specialisations.graph.copy()
 
     @property
     def workspace_bytes(self):

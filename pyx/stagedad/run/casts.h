@@ -1,8 +1,8 @@
 /*
 ** casts.h - astype between all fourteen dtypes, one loop a pair.
 **
-** As C converts, which is as NumPy does: complex to real takes the real part,
-** to bool is "not zero", an integer out of range wraps, a float out of an
+** As C converts, and so NumPy where the number fits: complex to real takes the real
+** part, to bool is "not zero", an integer out of range wraps, a float out of an
 ** integer's range gives what the machine gives.  Included by loops.h alone.
 */
 

@@ -217,7 +217,7 @@ cdef class Sweep:
             flags = self.flags[self.input_value(node, i)]
             if flags & USEFUL and self.rule(node, i) in (
                     FORMULA, NOT_IMPLEMENTED):
-                wanted |= 1 << i
+                wanted |= bit(i)
         before = None
         while True:
             present = 0
@@ -227,7 +227,7 @@ cdef class Sweep:
                 if flags & READ and flags & ACTIVE and not flags & OUTPUT:
                     self.flags[value] |= SLOT | PRESENT
                 if self.flags[value] & PRESENT:
-                    present |= 1 << graph.value_recs[value].offset
+                    present |= bit(graph.value_recs[value].offset)
                 value = graph.value_recs[value].next_output
             if not wanted or not present or present == before:
                 return template
@@ -509,6 +509,11 @@ cdef Graph stage_graph(Graph source, int32_t stage, list captured, int32_t first
 cdef object type_of(Graph graph, int32_t value):
     cdef PyObject *type = graph.value_recs[value].type
     return None if type == NULL else <object>type
+
+
+cdef object bit(int32_t number):
+    """1 << number as Python has it: a node may have more operands than a C integer bits."""
+    return 1 << number if number < 31 else (<object>1) << number
 
 
 cdef bint carries_cotangent(Graph graph, int32_t value) except -1:
