@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import os
 import subprocess
 import sys
 
@@ -108,7 +109,7 @@ def test_a_fingerprint_is_the_same_in_another_process():
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout.strip()
         for seed in ("1", "2")
     }
