@@ -1,8 +1,8 @@
 """Tests of ir/structure.py: equality, fingerprints, copies and clones."""
 
 import copy
-import pickle
 import os
+import pickle
 import subprocess
 import sys
 
