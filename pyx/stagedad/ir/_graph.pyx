@@ -325,7 +325,7 @@ cdef class Graph(Slabs):
 
     def set_stage_temporarily(self, stage):
         """Return a context manager in which new nodes and values get `stage`."""
-        return StageScope(self, checked_stage(stage))
+        return _StageScope(self, checked_stage(stage))
 
     @property
     def constants(self):
@@ -384,7 +384,7 @@ cdef class Graph(Slabs):
         return parse_graph, (print_graph(self, exact=True), self.constants)
 
 
-class StageScope:
+class _StageScope:
     """Context manager that sets a graph's stage and puts the old one back."""
 
     def __init__(self, graph, stage):

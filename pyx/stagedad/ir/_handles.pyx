@@ -443,13 +443,13 @@ cdef class Node:
                 %3 = h(%0)
                 %2 = g(%1)
         """
-        return self.move(other, False, check)
+        return self._move(other, False, check)
 
     def move_after(self, Node other not None, check=False):
         """Move this node right after `other`; see `move_before`."""
-        return self.move(other, True, check)
+        return self._move(other, True, check)
 
-    def move(self, Node other, bint after, check):
+    def _move(self, Node other, bint after, check):
         """Move this node beside `other`."""
         cdef int32_t index = self.live()
         cdef int32_t before
