@@ -12,3 +12,8 @@ if "numpy" not in sys.modules:
     one_thread()
 elif os.environ.get("OPENBLAS_NUM_THREADS") != "1":
     print("bench: numpy was loaded before: BLAS may use more than one thread", file=sys.stderr)
+
+
+def pytest_configure(config):
+    """Let peers deprecate what they like: their warnings are not ours to mend."""
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning")
