@@ -6,7 +6,13 @@ from stagedad.transform import _passes
 from stagedad.transform.registry import graph_pass
 
 # Of an op that is not in the table nothing is known: it may draw a number or write a file.
-_PURE = frozenset(kind for kind, op in OPS.items() if not op.traits & {"effect", "random"})
+# Scatters stay apart: the planner adds one to a sum in place, without making the array, where
+# that sum is its only reader.
+_PURE = frozenset(
+    kind
+    for kind, op in OPS.items()
+    if not op.traits & {"effect", "random"} and kind not in ("unslice", "take_add")
+)
 _COMMUTATIVE = frozenset(kind for kind, op in OPS.items() if "commutative" in op.traits)
 
 

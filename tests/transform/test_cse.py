@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stagedad as sd
 from stagedad.ir import Graph, parse_graph
 from stagedad.transform import cse, dce
 
@@ -126,3 +127,35 @@ def test_keeps_unknown_ops_apart():
     # An op that nothing is known of may draw a number or write a file.
     text = graph_text("%p = frobnicate(%x)", "%q = frobnicate(%x)", "return (%p, %q)")
     assert len(cleaned(text)) == 2
+
+
+def test_keeps_scatters_apart_for_the_planner():
+    # Merged, each of them would be an array with two readers, and sums of n reads quadratic.
+    body = [
+        "%p = unslice[shape=(5,), start=(1,), stop=(4,), step=(1,)](%x)",
+        "%q = unslice[shape=(5,), start=(1,), stop=(4,), step=(1,)](%x)",
+    ]
+    graph = sd.parse_graph(
+        "\n".join(["graph(%x : f64[3]) {", *body, "%r = add(%p, %q)", "return (%r)", "}"])
+    )
+    assert not sd.cse(graph)
+    x = np.array([1.0, 2.0, 3.0])
+    assert sd.compile(graph)(x)[0].tolist() == [0, 2, 4, 6, 0]
+
+
+@pytest.mark.parametrize("n", [20, 80])
+def test_reading_element_by_element_makes_one_array(n):
+    def squares(x):
+        total = 0.0
+        for i in range(n):
+            total = total + x[i] * x[i]
+        return total
+
+    x = np.arange(float(n))
+    gradient = sd.differentiate(sd.trace(squares, x), [True])
+    graph = sd.transform.joint(gradient)
+    sd.optimize(graph)
+    program = sd.compile(graph)
+    assert program(x, np.ones(()))[1].tolist() == (2 * x).tolist()
+    whole = [i for i in program.instructions if i.types[-1].shape == (n,)]
+    assert len(whole) == 1  # the zeros that the cotangents are added to
