@@ -105,3 +105,5 @@ cdef str shown(Slabs graph, int32_t value)
 cdef str describe(Slabs graph, int32_t node)
 cdef int check_place(object location, object scope) except -1
 cdef int32_t checked_stage(object stage) except -1
+cdef object type_of(Slabs graph, int32_t value)
+cdef bint is_static(Slabs graph, int32_t value) except -1

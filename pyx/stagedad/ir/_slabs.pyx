@@ -493,3 +493,15 @@ cdef int32_t checked_stage(object stage) except -1:
     if not isinstance(stage, int) or not 0 <= stage < 0x7FFFFFFF:
         raise ValueError(f"graph: a stage is an int from 0 to 2**31 - 2: {stage!r}")
     return <int32_t>stage
+
+
+cdef object type_of(Slabs graph, int32_t value):
+    """The TensorType of a value, or None for unknown."""
+    cdef PyObject *type = graph.value_recs[value].type
+    return None if type == NULL else <object>type
+
+
+cdef bint is_static(Slabs graph, int32_t value) except -1:
+    """Whether every dim of a value is known."""
+    cdef PyObject *type = graph.value_recs[value].type
+    return type != NULL and (<object>type).is_static

@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport Node
 from stagedad.ir._kinds cimport kind_index, kind_name
-from stagedad.ir._slabs cimport NONE, RETURN
+from stagedad.ir._slabs cimport NONE, RETURN, is_static
 
 
 def remove_dead(Graph graph not None, effects):
@@ -143,12 +143,12 @@ def drop_zeros(Graph graph not None, linear, products):
                 else:
                     is_zero = kind in products or (
                         kind in linear and zeros == graph.node_recs[node].input_count)
-                    zero[value] = is_zero and static(graph, value)
+                    zero[value] = is_zero and is_static(graph, value)
             node = graph.node_recs[node].next
         for value in range(values):
             if zero[value] and graph.value_recs[value].first_use != NONE:
                 kind = kind_name(graph.node_recs[graph.value_recs[value].node].kind)
-                if kind != "constant" and static(graph, value):
+                if kind != "constant" and is_static(graph, value):
                     graph.replace_uses(value, zero_of_type(graph, value, made), NONE)
                     dropped += 1
     finally:
@@ -159,11 +159,6 @@ def drop_zeros(Graph graph not None, linear, products):
 cdef bint marked_zero(Graph graph, int32_t node) except -1:
     cdef PyObject *own = graph.node_recs[node].attributes
     return own != NULL and bool((<dict>own).get("is_zero"))
-
-
-cdef bint static(Graph graph, int32_t value) except -1:
-    cdef PyObject *type = graph.value_recs[value].type
-    return type != NULL and (<object>type).is_static
 
 
 cdef int32_t zero_of_type(Graph graph, int32_t value, dict made) except -1:

@@ -23,7 +23,7 @@ from stagedad.errors import NotDifferentiable
 from stagedad.ir._graph cimport Graph, empty_graph
 from stagedad.ir._handles cimport node_handle, value_handle
 from stagedad.ir._kinds cimport attribute_key, kind_index, kind_name
-from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec
+from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, is_static, type_of
 from stagedad.transform._template cimport Template
 
 from stagedad.transform._passes import zero_attributes
@@ -185,7 +185,7 @@ cdef class Sweep:
             node = graph.node_recs[node].prev
         value = graph.node_recs[PARAM].first_output
         for flag in requires_grad:
-            if flag and not self.flags[value] & PRESENT and not static(graph, value):
+            if flag and not self.flags[value] & PRESENT and not is_static(graph, value):
                 self.flags[value] |= READ            # a zero of its shape is wanted
             value = graph.value_recs[value].next_output
         value = graph.node_recs[PARAM].first_output
@@ -431,7 +431,7 @@ cdef class Sweep:
         cdef Graph graph = self.graph
         cdef object type = type_of(graph, value)
         cdef int32_t node
-        if static(graph, value):
+        if is_static(graph, value):
             attributes = zero_attributes(type)
             node = graph.build("constant", (), None, None, None, attributes, None)
         else:
@@ -506,11 +506,6 @@ cdef Graph stage_graph(Graph source, int32_t stage, list captured, int32_t first
     return new
 
 
-cdef object type_of(Graph graph, int32_t value):
-    cdef PyObject *type = graph.value_recs[value].type
-    return None if type == NULL else <object>type
-
-
 cdef object bit(int32_t number):
     """1 << number as Python has it: a node may have more operands than a C integer bits."""
     return 1 << number if number < 31 else (<object>1) << number
@@ -519,11 +514,6 @@ cdef object bit(int32_t number):
 cdef bint carries_cotangent(Graph graph, int32_t value) except -1:
     cdef PyObject *type = graph.value_recs[value].type
     return type == NULL or (<object>type).is_inexact
-
-
-cdef bint static(Graph graph, int32_t value) except -1:
-    cdef PyObject *type = graph.value_recs[value].type
-    return type != NULL and (<object>type).is_static
 
 
 def located(error, node):
