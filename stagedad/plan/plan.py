@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 # The rules register themselves.
@@ -51,7 +52,8 @@ def make_plan(
     Cost: O(nodes), microseconds a node.
     Raises: as `lower`.
     """
-    lowered = lower(graph, layouts)
+    inside = partial(make_plan, reuse=reuse, poisoned=poisoned)
+    lowered = lower(graph, layouts, inside)
     steps = form_blocks(prune(subtract_negated(lowered.steps)))
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)

@@ -1,5 +1,6 @@
 """Graph to graph: differentiate, joint programs, passes."""
 
+from stagedad.transform._split import split_stage
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
@@ -22,5 +23,6 @@ __all__ = [
     "joint",
     "optimize",
     "simplify",
+    "split_stage",
     "tangent",
 ]

@@ -43,6 +43,9 @@ def tangent(graph: Graph, moves: Sequence[bool], *, nan_policy: str = "masked") 
             tangents[value] = result.add_input(value.type, name=name)
     for node in source.nodes():
         node.clone_into(result, values)
+        if node.blocks and any(v in tangents for v in (*node.inputs, *node.closed_over)):
+            problem = f"{node.kind}: what runs blocks has no jvp"
+            raise located(NotDifferentiable(problem, op=node.kind), node)
         if any(value in tangents for value in node.inputs):
             moved = _node_tangent(node, values, tangents, result, nan_policy == "masked")
             tangents.update(

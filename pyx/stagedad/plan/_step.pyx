@@ -8,6 +8,7 @@ cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
     OBJECT = 4
     BLOCK = 5
+    SUB = 7
 
 cdef double CALL_NS = 8.0
 cdef double OBJECT_NS = 5000.0
@@ -61,7 +62,7 @@ cdef class Step:
     def nanoseconds(self):
         """How long the step takes, roughly: only to tell short programs from long ones."""
         cdef object work = 1
-        if self.kind == OBJECT:
+        if self.kind == OBJECT or self.kind == SUB:
             return OBJECT_NS
         if self.kind == BLOCK:
             return CALL_NS

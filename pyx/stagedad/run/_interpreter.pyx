@@ -38,6 +38,7 @@ cdef enum:
     OBJECT = 4      # a Python function on arrays
     BLOCK = 5       # the instructions that follow, block by block
     POISON = 6      # set bytes to 0xff: a nan in every float
+    SUB = 7         # the programs of a node's blocks
 
 cdef enum:
     # ORDER SPACE: as in stagedad/plan/step.py.
@@ -325,7 +326,7 @@ cdef Py_ssize_t execute(
             if failed >= 0:
                 return i + failed
             i += (<const Block *> ins.extra).count
-        elif ins.kind == OBJECT:
+        elif ins.kind == OBJECT or ins.kind == SUB:
             if object_caller(ins.extra, slots) != 0:
                 return i
         else:
@@ -413,9 +414,11 @@ cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
 cdef class ObjectCall:
     """A Python function on copies of the operands, its results copied back.
 
-    Copies, because a function may keep what it is given, and the arena moves on.
+    Copies, because a function may keep what it is given, and the arena moves on; sub-programs
+    keep nothing.
     """
     cdef object function
+    cdef bint keeps_nothing
     cdef list inputs            # of (slot, type number, shape, strides)
     cdef list outputs
 
@@ -424,7 +427,8 @@ cdef class ObjectCall:
         cdef list shape
         cdef list strides
         for slot, number, shape, strides in self.inputs:
-            arrays.append(_array(slots[<int> slot], number, shape, strides).copy())
+            array = _array(slots[<int> slot], number, shape, strides)
+            arrays.append(array if self.keeps_nothing else array.copy())
         results = self.function(arrays)
         for (slot, number, shape, strides), result in zip(self.outputs, results, strict=True):
             _array(slots[<int> slot], number, shape, strides)[...] = result
@@ -517,7 +521,7 @@ cdef int _assemble(Code self, plan) except -1:
         step = steps[i]
         ins = self.instructions + i
         ins.kind = step.kind
-        if ins.kind == OBJECT:
+        if ins.kind == OBJECT or ins.kind == SUB:
             ins.extra = <void *> _object_call(self, step)
             continue
         if ins.kind == BLOCK:
@@ -567,6 +571,10 @@ cdef PyObject *_object_call(Code self, step) except NULL:
         (slot, dtype.num, shape, strides) for slot, dtype, shape, strides in step.described()
     ]
     made.function = step.function
+    if step.kind == SUB:
+        from stagedad.run._control import Control
+        made.function = Control(step.function)
+        made.keeps_nothing = True
     made.inputs = described[:step.inputs]
     made.outputs = described[step.inputs:]
     self.kept.append(made)

@@ -7,28 +7,62 @@ from libc.stdlib cimport calloc, free
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport Node
 from stagedad.ir._kinds cimport kind_index, kind_name
-from stagedad.ir._slabs cimport NONE, RETURN, is_static
+from stagedad.ir._clone cimport used_outside
+from stagedad.ir._slabs cimport BODY, NONE, RETURN, first_station, is_static
 
 
 def remove_dead(Graph graph not None, effects):
     """Destroy, from the last node to the first, those that nobody reads.  Returns how many.
 
-    `effects` is the set of kinds that stay whatever reads them.
+    `effects` is the set of kinds that stay whatever reads them, and with them the nodes in
+    whose blocks they are.
     """
     cdef int32_t node = graph.node_recs[RETURN].prev
-    cdef int32_t before, value
+    cdef int32_t before, block
     cdef int removed = 0
-    graph.check_usable()
+    graph.check_editable()
     while node != RETURN:
+        if graph.node_recs[node].kind == RETURN:     # the beginning of a block is reached
+            block = graph.node_recs[node].block
+            node = graph.block_recs[block].owner
+            block = graph.block_recs[block].next
+            if block == NONE:
+                node = graph.node_recs[node].prev
+            else:
+                node = graph.node_recs[graph.block_recs[block].back].prev
+            continue
         before = graph.node_recs[node].prev
-        value = graph.node_recs[node].first_output
-        while value != NONE and graph.value_recs[value].first_use == NONE:
-            value = graph.value_recs[value].next_output
-        if value == NONE and not (effects and kind_name(graph.node_recs[node].kind) in effects):
+        if is_dead(graph, node, effects):
             graph.free_node_record(node)
             removed += 1
+        elif graph.node_recs[node].first_block != NONE:
+            block = graph.node_recs[node].first_block
+            before = graph.node_recs[graph.block_recs[block].back].prev
         node = before
     return removed
+
+
+cdef bint is_dead(Graph graph, int32_t node, effects) except -1:
+    """Whether nothing reads a node, nor what is in its blocks, and it has no effect."""
+    cdef int32_t value = graph.node_recs[node].first_output
+    cdef int32_t block = graph.node_recs[node].first_block
+    cdef int32_t inside
+    while value != NONE:
+        if graph.value_recs[value].first_use != NONE:
+            return False
+        value = graph.value_recs[value].next_output
+    if effects and kind_name(graph.node_recs[node].kind) in effects:
+        return False
+    while block != NONE:
+        if used_outside(graph, block) != NONE:
+            return False
+        inside = first_station(graph, block)
+        while effects and inside != graph.block_recs[block].back:
+            if kind_name(graph.node_recs[inside].kind) in effects:
+                return False
+            inside = graph.station(inside)
+        block = graph.block_recs[block].next
+    return True
 
 
 def merge_equal(Graph graph not None, pure, commutative):
@@ -36,19 +70,29 @@ def merge_equal(Graph graph not None, pure, commutative):
 
     Equal: same kind, stage, operands, attributes and types.  Where the kind is in `commutative`
     and all attributes are at their defaults, operands may stand in any order.  Only
-    kinds in `pure` are merged.
+    kinds in `pure` are merged.  A node in a block may read what comes before its owner, not
+    what another block computes.
     """
-    cdef dict first = {}
-    cdef int32_t node = graph.node_recs[RETURN].next
+    cdef list around = [{}]              # what is known, by block, the innermost last
+    cdef dict known
+    cdef int32_t node = first_station(graph, BODY)
     cdef int32_t i, value, kept
     cdef int merged = 0
     cdef bint moved
     cdef PyObject *own
     cdef str kind
-    graph.check_usable()
+    graph.check_editable()
     while node != RETURN:
+        if graph.node_recs[node].kind == RETURN:
+            around.pop()
+            if graph.block_recs[graph.node_recs[node].block].next != NONE:
+                around.append({})
+            node = graph.station(node)
+            continue
         kind = kind_name(graph.node_recs[node].kind)
-        if kind in pure:
+        if graph.node_recs[node].first_block != NONE:
+            around.append({})
+        elif kind in pure:
             operands = []
             for i in range(graph.node_recs[node].input_count):
                 operands.append(graph.use_recs[graph.node_recs[node].first_input + i].value)
@@ -64,8 +108,13 @@ def merge_equal(Graph graph not None, pure, commutative):
                 value = graph.value_recs[value].next_output
             key = (graph.node_recs[node].kind, graph.node_recs[node].stage, tuple(operands),
                    attributes, tuple(types))
-            kept = <int32_t>first.setdefault(key, node)
-            if kept != node:
+            kept = NONE
+            for known in around:
+                if key in known:
+                    kept = <int32_t>known[key]
+            if kept == NONE:
+                (<dict>around[len(around) - 1])[key] = node
+            else:
                 moved = False
                 kept = graph.node_recs[kept].first_output
                 value = graph.node_recs[node].first_output
@@ -75,7 +124,7 @@ def merge_equal(Graph graph not None, pure, commutative):
                     kept = graph.value_recs[kept].next_output
                     value = graph.value_recs[value].next_output
                 merged += moved
-        node = graph.node_recs[node].next
+        node = graph.station(node)
     return merged
 
 
@@ -116,7 +165,7 @@ def drop_zeros(Graph graph not None, linear, products):
     cdef str kind
     cdef bint is_zero
     cdef uint8_t *zero
-    graph.check_usable()
+    graph.check_editable()
     zero = <uint8_t *>calloc(values + 1, 1)
     if zero == NULL:
         raise MemoryError("drop_zeros: out of memory")
@@ -194,7 +243,7 @@ def hits(Graph graph not None, dict triggers):
         by_index[kind_index(kind)] = {
             None if each is None else kind_index(each) for each in producers
         }
-    for handle in graph.nodes():
+    for handle in graph.nodes(nested=True):
         node = (<Node>handle).index
         found = by_index.get(graph.node_recs[node].kind)
         if found is None:
