@@ -36,6 +36,12 @@ def random_program():
 
 
 @pytest.fixture(scope="session")
+def complex_program():
+    """`complex_program(seed)`: one of real and complex values."""
+    return lambda seed: Program(seed, COMPLEX)
+
+
+@pytest.fixture(scope="session")
 def smooth_program():
     """`smooth_program(seed)`: one that has all derivatives, and complex values too."""
     return lambda seed: Program(seed, SMOOTH, integers=0.1, length=8)
@@ -125,6 +131,9 @@ DUALS = {
     "astype": lambda x, u, dtype: (x.astype(dtype), None if dtype == "i8" else u),
     "sum": linear(np.sum),
     "mean": linear(np.mean),
+    "real": linear(np.real),
+    "imag": linear(np.imag),
+    "conj": linear(np.conj),
     "transpose": linear(np.transpose),
     "reshape": linear(np.reshape),
     "broadcast_to": linear(np.broadcast_to),
@@ -155,6 +164,8 @@ BINARY = "add sub mul mul mul div".split()
 SMOOTH = [*UNARY, *BINARY, *BINARY, "sum", "matmul", "matmul", *MOVING]
 KINDS = [*SMOOTH, *UNARY, *BINARY, "constant", "copysign", "where", "abs", "maximum", "minimum"]
 KINDS += "less greater_equal logical_and floor sign stop_gradient astype astype mean".split()
+COMPLEX = [kind for kind in SMOOTH if kind != "sigmoid"]  # what NumPy has complex loops for
+COMPLEX += "real imag conj real imag conj where stop_gradient constant mean".split()
 SHAPES = [(), (1,), (3,), (2, 3), (2, 1)]
 
 
@@ -182,15 +193,15 @@ class Program:
         self.float = "f4" if single else "f8"
         self.typed = typed
         self.arrays, self.flags, self.steps = [], [], []
+        self.inexact = [self.float, "c16"] if kinds is COMPLEX else [self.float]
         for _ in range(self.choose.randint(1, 4)):
-            dtype = self.choose.choice(["i8", "i4", "?"])
-            dtype = dtype if self.choose.random() < integers else self.float
-            array = self.draw(self.choose.choice(SHAPES), dtype)
-            self.arrays.append(array)
-            self.flags.append(dtype == self.float and self.choose.random() < 0.8)
+            is_whole = self.choose.random() < integers
+            dtype = self.choose.choice(["i8", "i4", "?"] if is_whole else self.inexact)
+            self.arrays.append(self.draw(self.choose.choice(SHAPES), dtype))
+            self.flags.append(not is_whole and self.choose.random() < 0.8)
         self.values = list(self.arrays)
         self.tangents = [
-            self.numbers.standard_normal(x.shape) if flag else np.zeros(x.shape)
+            self.draw(x.shape, "c16" if x.dtype.kind == "c" else "f8") * flag
             for x, flag in zip(self.arrays, self.flags, strict=True)
         ]
         # Which values are free of rounding; which depend on an input that is differentiated
@@ -210,7 +221,10 @@ class Program:
             return np.asarray(self.numbers.integers(0, 2, shape) > 0)
         if dtype[0] == "i":
             return np.asarray(self.numbers.integers(-2, 3, shape)).astype(dtype)
-        return np.asarray(self.numbers.standard_normal(shape)).astype(dtype)
+        array = np.asarray(self.numbers.standard_normal(shape))
+        if dtype[0] == "c":
+            array = array + 1j * self.numbers.standard_normal(shape)
+        return array.astype(dtype)
 
     def recent(self, power=0.5):
         """The number of a value; late ones more often, so that graphs grow deep."""
@@ -244,7 +258,7 @@ class Program:
             return False
         if kind == "div" and np.abs(operands[1]).min(initial=1) < 0.3:
             return False
-        if kind == "exp" and operands[0].max(initial=0) > 3:
+        if kind == "exp" and np.real(operands[0]).max(initial=0) > 3:
             return False
         try:
             results, slopes = duals(
@@ -264,7 +278,7 @@ class Program:
         exact |= kind in MOVING and all(self.exact[i] for i in reads)
         for x in results:
             self.depends.append(depends)
-            self.carries.append(carries and x.dtype.kind == "f")
+            self.carries.append(carries and x.dtype.kind in "fc")
             self.exact.append(exact)
         if kind == "split":
             self.parts.update(range(len(self.values), len(self.values) + len(results)))
@@ -377,7 +391,7 @@ class Program:
         return [read, *self.choose.choices(others, k=self.choose.randint(1, 2))], {"axis": axis}
 
     def for_constant(self):
-        dtype = self.choose.choice([self.float, self.float, "i8", "?"])
+        dtype = self.choose.choice([*self.inexact, *self.inexact, "i8", "?"])
         return [], {"value": self.draw(self.choose.choice(SHAPES), dtype)}
 
     def graph(self):
