@@ -16,11 +16,15 @@ def subtract_negated(steps: Sequence[Step]) -> list[Step]:
     """Return `steps` with x + (-y) as x - y: the same bits, and often one step less.
 
     The cotangents of subtractions are sums of such terms.  The negation stays
-    for other readers, or dies.
+    for other readers, or dies.  It is one no more when something else is written
+    to its buffer, as where scattered entries are added to it.
     """
     negations: dict[Buffer, Step] = {}
     result = []
     for step in steps:
+        if negations:
+            for write in step.operands[step.inputs :]:
+                negations.pop(write.buffer, None)
         ufunc = None if step.kernel is None or step.kind != CALL else step.kernel.computes
         if ufunc is np.negative and step.operands[0].dense and step.operands[1].dense:
             negations[step.operands[1].buffer] = step

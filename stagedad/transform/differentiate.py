@@ -13,7 +13,7 @@ from stagedad.ops import OPS
 from stagedad.transform._reverse import Sweep
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
-from stagedad.transform.templates import rule_codes, specialise
+from stagedad.transform.templates import check_signature, rule_codes, specialise
 
 __all__ = ["NAN_POLICIES", "differentiate", "is_differentiable"]
 
@@ -93,37 +93,33 @@ def is_differentiable(node: Node) -> bool:
     A structural zero (floor) counts: its derivative is known.  Integer and boolean results do
     not carry cotangents.
     """
-    op = OPS.get(node.kind)
-    outputs = node.outputs
-    if op is None or not any(v.type is None or v.type.is_inexact for v in outputs):
+    outputs = tuple(value.type for value in node.outputs)
+    if node.kind not in OPS or not any(t is None or t.is_inexact for t in outputs):
         return False
     inputs = tuple(value.type for value in node.inputs)
-    codes, is_list, is_complex = rule_codes(node.kind)
-    rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
-    if not is_list and len(inputs) != len(codes):
-        return False
+    attributes = node.attributes.explicit()
+    codes, _, is_complex = rule_codes(node.kind)
     if not is_complex and any(t is not None and t.dtype.kind == "c" for t in inputs):
         return False
+    # The last argument may be a list, whose rule is that of each operand left.
+    rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
     wanted = 0
+    is_zero = False
     for i, (rule, type_) in enumerate(zip(rules, inputs, strict=True)):
         if rule == 3:
             return False
-        if rule == 0 and (type_ is None or type_.is_inexact):
-            wanted |= 1 << i
-    if not wanted:
-        return any(rule == 1 for rule in rules)
+        if type_ is None or type_.is_inexact:
+            wanted |= (rule == 0) << i
+            is_zero |= rule == 1
     try:
-        specialise(
-            node.kind,
-            node.attributes.explicit(),
-            inputs,
-            tuple(value.type for value in outputs),
-            wanted,
-            (1 << len(outputs)) - 1,
-        )
+        if wanted:
+            present = (1 << len(outputs)) - 1
+            specialise(node.kind, attributes, inputs, outputs, wanted, present)
+        else:
+            check_signature(node.kind, attributes, inputs, outputs)
     except NotDifferentiable:
         return False
-    return True
+    return is_zero or wanted != 0
 
 
 def checked_policy(caller: str, nan_policy: str) -> None:

@@ -269,7 +269,8 @@ cdef class Sweep:
             return self.template(node, wanted, present)
         memset(&key, 0, sizeof(Recent))
         key.kind = rec.kind
-        key.masks = <int32_t>wanted | <int32_t>present << 2
+        key.masks = (<int32_t>wanted | <int32_t>present << 2
+                     | <int32_t>rec.input_count << 3)
         key.attributes = rec.attributes
         key.types[2] = graph.value_recs[rec.first_output].type
         mixed = <size_t>key.types[2] >> 4 ^ <size_t>key.attributes >> 4
@@ -307,16 +308,16 @@ cdef class Sweep:
         while value != NONE:
             types.append(type_of(graph, value))
             value = graph.value_recs[value].next_output
+        i = graph.node_recs[node].input_count
         if attributes is None:
-            key = (kind, wanted, present, tuple(types))
+            key = (kind, i, wanted, present, tuple(types))
         else:
-            key = (kind, wanted, present, tuple(types), attribute_key(attributes))
+            key = (kind, i, wanted, present, tuple(types), attribute_key(attributes))
         try:
             found = self.templates.get(key)
         except TypeError:
             found, key = None, None
         if found is None:
-            i = graph.node_recs[node].input_count
             try:
                 found = self.specialise(
                     kind_name(kind), attributes or {}, tuple(types[:i]), tuple(types[i:]),
@@ -483,6 +484,7 @@ def located(error, node):
     first, newline, rest = str(error).partition("\n")
     made = NotDifferentiable(f"{first}: `{node}`{where}{newline}{rest}")
     made.op = node.kind
-    made.argument = getattr(error, "argument", None)
+    made.hint = error.hint
+    made.argument = error.argument
     made.location = node.location
     return made
