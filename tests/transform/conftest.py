@@ -272,7 +272,7 @@ class Program:
             if np.abs(u).max(initial=0) > STEEP:
                 return False
         deaf = DEAF.get(kind, ())
-        depends = any(self.depends[i] for i in reads)
+        depends = kind != "stop_gradient" and any(self.depends[i] for i in reads)
         carries = any(self.carries[i] for at, i in enumerate(reads) if at not in deaf)
         exact = kind in ("constant", "less", "greater_equal", "floor", "sign", "astype")
         exact |= kind in MOVING and all(self.exact[i] for i in reads)

@@ -388,6 +388,14 @@ def test_a_structural_zero_costs_nothing(kind):
     np.testing.assert_array_equal(db, expected[0])
 
 
+@pytest.mark.parametrize(("kind", "slots"), [("stop_gradient", [0]), ("floor", [0, 1])])
+def test_activity_ends_at_stop_gradient_and_goes_on_through_floor(kind, slots):
+    lines = [f"%c = {kind}(%a)", "%d = mul(%c, %b)"]
+    for results in ("(%d, %c)", "(%d)"):  # an output of its own; a captured temporary
+        gradient = differentiate(parse(*lines, f"return {results}"), [True, True])
+        assert gradient.df_input_vjps == slots
+
+
 def test_a_zero_has_shape_and_dtype_of_its_input():
     graph = parse(
         "return (%a)", inputs="%a : f64[], %b : f32[2, 0], %c : c64[2, 3], %d : f16[1]"

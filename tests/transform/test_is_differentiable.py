@@ -29,7 +29,7 @@ NODES = [
     ("sum", "i64[3]", {}, False),
     ("floor", "f64[3]", {}, True),  # its derivative is known: 0
     ("sign", "f64[3]", {}, True),
-    ("stop_gradient", "c128[3]", {}, True),
+    ("stop_gradient", "c128[3]", {}, False),
     ("floor", "?", {}, True),
     ("heaviside", "f64[3] f64[]", {}, True),
     ("less", "f64[3] f64[3]", {}, False),
