@@ -60,6 +60,13 @@ def inverse_axes(axes: Any) -> tuple[int, ...] | None:
     return tuple(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
+@metadata
+def contracted(shape: Any) -> int:
+    """Return how many products a matmul sums, given the shape of its left operand."""
+    length: int = shape[-1]
+    return length
+
+
 @macro("expand_dims", "broadcast_to", "broadcast_like")
 def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> Any:
     """Spread a reduced `g` over the axes that were reduced.

@@ -1,5 +1,6 @@
 """Graph to graph: differentiate, joint programs, passes."""
 
+from stagedad.transform.cost import Cost, flops
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
@@ -13,10 +14,12 @@ from stagedad.transform.tangent import tangent
 __all__ = [
     "Capture",
     "CaptureInfo",
+    "Cost",
     "Gradient",
     "cse",
     "dce",
     "differentiate",
+    "flops",
     "fold",
     "is_differentiable",
     "joint",
