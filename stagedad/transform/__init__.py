@@ -1,6 +1,7 @@
 """Graph to graph: differentiate, joint programs, passes."""
 
 from stagedad.transform._split import split_stage
+from stagedad.transform.cost import Cost, flops
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
@@ -14,10 +15,12 @@ from stagedad.transform.tangent import tangent
 __all__ = [
     "Capture",
     "CaptureInfo",
+    "Cost",
     "Gradient",
     "cse",
     "dce",
     "differentiate",
+    "flops",
     "fold",
     "is_differentiable",
     "joint",

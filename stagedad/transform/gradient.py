@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 from stagedad.ir import Graph, Value
+from stagedad.transform.cost import Cost, cost
 from stagedad.types import TensorType
 
 __all__ = ["Capture", "CaptureInfo", "Gradient"]
@@ -124,6 +125,13 @@ class Gradient:
             graph.register_output(value)
         graph.stage = 0
         return graph
+
+    def cost(self) -> Cost:
+        """Return what f and df cost: operations, their ratio, and the bytes of the captures.
+
+        Raises: ShapeError, naming the value, where a size is not known.
+        """
+        return cost(self)
 
     def __repr__(self) -> str:
         return (
