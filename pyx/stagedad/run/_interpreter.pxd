@@ -79,6 +79,7 @@ cdef class Code:
     cdef int pooled
     cdef int pool_limit
     cdef readonly bint keeps_gil
+    cdef bint is_twin           # of another, which speaks of floating-point errors for both
     cdef void *owned            # chain of memory blocks that go with the code
     cdef list kept              # Loops and ObjectCalls that instructions point into
 
@@ -92,3 +93,4 @@ cdef class Code:
     cdef void give(self, Arena *arena) noexcept
     cdef int run(self, Arena *arena) except -1
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1
+    cdef int find_float_errors(self, Arena *arena) except -1
