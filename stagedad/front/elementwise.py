@@ -243,6 +243,14 @@ def reciprocal(value: Any) -> Traced:
 UFUNCS: Final[dict[Any, Callable[..., Traced]]] = {}
 """NumPy's ufuncs -> functions that record them."""
 
+_KINDS: Final[dict[Any, str]] = {}  # those that are recorded as one op, with its kind
+
+
+def quick_ufunc(ufunc: Any, operands: tuple[Any, ...]) -> Traced | None:
+    """Record a ufunc on plain operands; None for what takes a closer look."""
+    kind = _KINDS.get(ufunc)
+    return None if kind is None else quick(kind, operands)
+
 
 def _fill_ufuncs() -> None:
     def recorder(kind: str) -> Callable[..., Traced]:
@@ -251,10 +259,13 @@ def _fill_ufuncs() -> None:
     for kind, op in OPS.items():
         if op.ufunc is not None and op.ufunc not in UFUNCS:
             UFUNCS[op.ufunc] = recorder(kind)
+            _KINDS[op.ufunc] = kind
     for name in _LOGICAL:
         UFUNCS[getattr(np, name)] = partial(logical, name)
+        _KINDS.pop(getattr(np, name), None)
     UFUNCS[np.positive] = positive
     UFUNCS[np.power] = power
+    del _KINDS[np.power]
     UFUNCS.setdefault(np.conjugate, recorder("conj"))
     UFUNCS.setdefault(np.reciprocal, reciprocal)
 

@@ -18,6 +18,7 @@ _LARGEST = 16  # elements of a folded result; a larger one costs more memory tha
 _NEVER = {"effect", "random"}
 _constant = FUNCTIONS["constant"]
 _DEFAULTS = OPS["constant"].attributes
+_PYTHON = [np.dtype(kind) for kind in (float, np.int64, complex, bool)]  # those of its numbers
 _TRIGGERS = _passes.Triggers(
     {
         kind: [_passes.NUMBERS]
@@ -92,10 +93,16 @@ def _fold(graph: Graph, node: Node) -> bool:
     first = flat[:1].tobytes()
     if flat.tobytes() != first * flat.size:
         return False  # no number
-    shape = {"shape": result.shape} if result.shape else {}
+    attributes: dict[str, Any] = {"shape": result.shape} if result.shape else {}
+    if result.dtype not in _PYTHON:
+        attributes["dtype"] = result.dtype
     filler = flat[0] if result.size else result.dtype.type(0)
     constant = graph.create(
-        "constant", value=filler, location=node.location, scope=node.scope, **shape
+        "constant",
+        value=filler.item(),
+        location=node.location,
+        scope=node.scope,
+        **attributes,
     )
     constant.insert_before(node)
     constant.stage = constant.output.stage = node.stage
