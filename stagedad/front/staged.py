@@ -20,8 +20,7 @@ from stagedad.front.lowering import Lowered
 from stagedad.front.signature import Signature, signature
 from stagedad.front.tracing import Traced, current_trace, known_type, owner
 from stagedad.front.tree import Tree, unflatten
-from stagedad.run import CacheInfo, Program
-from stagedad.run import compile as compile_program
+from stagedad.run import CacheInfo, Program, adopt
 
 
 class Entry:
@@ -38,7 +37,7 @@ class Entry:
     def program(self) -> Program:
         """The compiled graph.  Two threads may both compile it; either result serves."""
         if self._program is None:
-            self._program = compile_program(self.graph)
+            self._program = adopt(self.graph)
         return self._program
 
 

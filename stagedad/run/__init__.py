@@ -4,7 +4,7 @@ from stagedad.run._interpreter import live_counts
 from stagedad.run._program import Program
 from stagedad.run.listing import Instruction
 from stagedad.run.pair import Pair
-from stagedad.run.program import compile
+from stagedad.run.program import adopt, compile
 from stagedad.run.specialise import CacheInfo
 
-__all__ = ["CacheInfo", "Instruction", "Pair", "Program", "compile", "live_counts"]
+__all__ = ["CacheInfo", "Instruction", "Pair", "Program", "adopt", "compile", "live_counts"]

@@ -43,14 +43,19 @@ class CacheInfo(NamedTuple):
 
 
 class Specialisations:
-    """The codes made of one graph.  Owns a copy of it, so later edits do not matter.
+    """The codes made of one graph.
+
+    It works on a copy, so that later edits do not matter, unless `owned` says that nobody
+    else will edit it.
 
     Raises: KernelError if a node is no op of the table.
     """
 
-    def __init__(self, graph: Graph, maxsize: int = MAX_SIGNATURES) -> None:
+    def __init__(
+        self, graph: Graph, maxsize: int = MAX_SIGNATURES, *, owned: bool = False
+    ) -> None:
         check_kinds(graph)
-        self.graph = graph.copy()
+        self.graph = graph if owned else graph.copy()
         self.held = held_arrays(self.graph)
         self.declared = [value.type for value in self.graph.inputs]
         self.declared += [TensorType.of(array) for array in self.held]

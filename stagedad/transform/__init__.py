@@ -7,7 +7,7 @@ from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
 from stagedad.transform.fold import fold
 from stagedad.transform.gradient import Capture, CaptureInfo, Gradient
-from stagedad.transform.joint import joint
+from stagedad.transform.joint import add_gradients, joint
 from stagedad.transform.optimize import optimize
 from stagedad.transform.simplify import simplify
 from stagedad.transform.tangent import tangent
@@ -17,6 +17,7 @@ __all__ = [
     "CaptureInfo",
     "Cost",
     "Gradient",
+    "add_gradients",
     "cse",
     "dce",
     "differentiate",

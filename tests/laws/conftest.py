@@ -34,6 +34,7 @@ LAWS = {
     "test_second_order_through_df": WIDE,
     "test_second_order_through_the_joint_program": WIDE,
     "test_joint_is_f_then_df": INEXACT,
+    "test_gradients_added_in_place_are_the_joint_ones": INEXACT,
     "test_text_comes_back": ("f64", "c128", "i32", "b1"),
     "test_passes_keep_results": WIDE,
     "test_vjp_costs_at_most_five_functions": ("f64",),

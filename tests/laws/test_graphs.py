@@ -6,6 +6,7 @@ from stagedad.ir import Graph, parse_graph
 from stagedad.ops import evaluate
 from stagedad.run import compile
 from stagedad.transform import Capture, cse, dce, differentiate, joint
+from stagedad.transform.joint import add_gradients
 
 
 def pairs(call):
@@ -50,6 +51,27 @@ def test_joint_is_f_then_df(over):
             found = compile(joint(gradient))(*call.arrays, *seeds.values())
             assert_close(found, wanted)
             assert_same(pair.joint(*call.arrays, *seeds.values()), found)
+        return 1
+
+    over(law)
+
+
+def test_gradients_added_in_place_are_the_joint_ones(over):
+    def law(call):
+        for gradient, source in zip(pairs(call), (call.graph, call.squared), strict=True):
+            flags = [i in gradient.df_output_vjps for i in range(len(source.inputs))]
+            graph = source.copy()
+            outputs, grads = add_gradients(graph, flags)
+            for value in (*outputs, *grads):
+                graph.register_output(value)
+            graph.verify()
+            seeds = [
+                np.ones(value.type.shape, value.type.dtype)
+                for j, value in enumerate(source.outputs)
+                if j in gradient.df_input_vjps
+            ]
+            wanted = compile(joint(gradient))(*call.arrays, *seeds)
+            assert_close(compile(graph)(*call.arrays), wanted)
         return 1
 
     over(law)

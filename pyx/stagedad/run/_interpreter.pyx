@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 
+from stagedad.plan._step cimport Step
 from stagedad.run import float_errors
 from stagedad.run._errstate cimport (
     numpy_bits, sad_fp_clear, sad_fp_flags, sad_fp_raise, watched
@@ -583,11 +584,14 @@ cdef int _assemble(Code self, plan) except -1:
     cdef Loop loop
     cdef Instruction *ins
     cdef dict patterns = {}
-    steps = plan.steps
+    cdef dict loops = {}                    # kernel -> its Loop
+    cdef tuple steps = plan.steps
+    cdef tuple slots
+    cdef Step step
     self.count = len(steps)
     self.instructions = <Instruction *> self.own(<size_t> self.count * sizeof(Instruction))
     for i in range(self.count):
-        step = steps[i]
+        step = <Step> steps[i]
         ins = self.instructions + i
         ins.kind = step.kind
         if ins.kind == OBJECT or ins.kind == SUB:
@@ -596,14 +600,16 @@ cdef int _assemble(Code self, plan) except -1:
         if ins.kind == BLOCK:
             ins.extra = _block(self, step)
             continue
-        slots = <tuple> step.slots
+        slots = step.slots
         ins.operands = <unsigned char> len(slots)
         for k in range(ins.operands):
             ins.slots[k] = slots[k]
         ins.words = _pattern(self, patterns, step.dims, step.strides)
         if step.kernel is not None:
-            loop = native(step.kernel)
-            self.kept.append(loop)
+            loop = loops.get(step.kernel)
+            if loop is None:
+                loop = loops[step.kernel] = native(step.kernel)
+                self.kept.append(loop)
             ins.loop = loop.kernel.loop
             ins.context = loop.kernel.context
             ins.auxdata = loop.kernel.auxdata
