@@ -1,5 +1,6 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
+from stagedad.front.checking import Checked
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
 from stagedad.front.transforms import grad, jit, trace, value_and_grad
@@ -7,6 +8,7 @@ from stagedad.front.tree import flatten, tree_map, unflatten
 from stagedad.front.vjp import vjp
 
 __all__ = [
+    "Checked",
     "Tracer",
     "flatten",
     "grad",
