@@ -107,8 +107,16 @@ cdef class Code:
         const unsigned char *scalar
     )
     cdef int launch_into(self, PyObject *const *arrays, PyObject *const *targets) except -1
+    cdef Arena *aimed(
+        self, PyObject *const *arrays, PyObject *const *targets
+    ) except NULL
     cdef int compare(self, tuple results, tuple others) except -1
     cdef Arena *take(self) except NULL
     cdef void give(self, Arena *arena) noexcept
     cdef int run(self, Arena *arena) except -1
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1
+
+
+cdef Py_ssize_t execute(
+    const Instruction *instructions, Py_ssize_t count, char **slots
+) noexcept nogil

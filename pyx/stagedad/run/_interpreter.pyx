@@ -256,10 +256,16 @@ cdef class Code:
 
     cdef int launch_into(self, PyObject *const *arrays, PyObject *const *targets) except -1:
         """Run on inputs and outputs that fit."""
+        return self.run(self.aimed(arrays, targets))
+
+    cdef Arena *aimed(
+        self, PyObject *const *arrays, PyObject *const *targets
+    ) except NULL:
+        """An arena for a run on inputs and outputs that fit."""
         cdef Arena *arena = self.take()
         _point(self, arena.slots, 0, self.inputs, arrays)
         _point(self, arena.slots, self.inputs, self.outputs, targets)
-        return self.run(arena)
+        return arena
 
     cdef int compare(self, tuple results, tuple others) except -1:
         """Check results against those of the twin."""

@@ -24,6 +24,7 @@ cdef class Program:
     cdef int check_count(self, Py_ssize_t count) except -1
     cdef Code find(self, PyObject *const *arrays)
     cdef tuple select(self, tuple arrays)
+    cdef tuple chosen(self, tuple arrays)
     cdef int use(self, Code code) except -1
 
 

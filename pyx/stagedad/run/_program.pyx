@@ -11,6 +11,8 @@ from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from numpy cimport npy_intp
 
+from stagedad.run.profiling import profile
+
 from stagedad.run._interpreter cimport MIXED, Code, Operand, as_array
 from stagedad.run.arrays cimport (
     sad_data, sad_itemsize, sad_ndim, sad_shape, sad_strides
@@ -92,6 +94,33 @@ cdef class Program:
         code.launch_into(tuple_items(arguments), tuple_items(targets))
         if code.twin is not None:
             code.compare(targets, code.twin.launch(tuple_items(arguments)))
+
+    def profile(self, *arrays, runs=None):
+        """Time each instruction on `arrays`: a Profile, whose text is a table by line and node.
+
+        `runs`: how often; about a twentieth of a second if it is not given.  Outputs go to
+        arrays of their own.
+
+        Raises: as a call.
+        """
+        code, arguments = self.chosen(arrays)
+        return profile(code, arguments, runs)
+
+    def plan_for(self, *arrays):
+        """The plan for such arrays, made if need be; nothing is run."""
+        code, _ = self.chosen(arrays)
+        return (<Code> code).plan
+
+    cdef tuple chosen(self, tuple arrays):
+        """The code for `arrays`, and its inputs."""
+        cdef tuple arguments = arrays + self.held
+        cdef Code code
+        self.check_count(len(arrays))
+        code = self.find(tuple_items(arguments))
+        if code is not None:
+            return code, arguments
+        code, converted = self.select(arguments)
+        return code, tuple(converted)
 
     def specialise(self, types):
         """Plan ahead for arguments of `types`: types, texts as f64[2, 3], or arrays."""
