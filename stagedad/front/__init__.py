@@ -1,6 +1,7 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
 from stagedad.front.checking import Checked
+from stagedad.front.explain import Explanation, explain
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
 from stagedad.front.transforms import grad, jit, trace, value_and_grad
@@ -9,7 +10,9 @@ from stagedad.front.vjp import vjp
 
 __all__ = [
     "Checked",
+    "Explanation",
     "Tracer",
+    "explain",
     "flatten",
     "grad",
     "jit",

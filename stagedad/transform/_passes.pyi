@@ -1,5 +1,5 @@
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any
+from typing import Any, final
 
 from stagedad.ir import Graph, Node
 from stagedad.types import TensorType
@@ -16,7 +16,11 @@ ZERO: str
 UNIT: str
 SAME_TYPE: str
 
+@final
 class Triggers:
     def __init__(self, wanted: Mapping[str, Iterable[str | tuple[str, ...]]]) -> None: ...
 
 def hits(graph: Graph, triggers: Triggers) -> Iterator[Node]: ...
+
+@final
+class Merger: ...

@@ -34,6 +34,23 @@ cnp.import_array()
 cdef extern from "Python.h":
     PyObject *PyErr_Occurred()
 
+cdef extern from *:
+    """
+    static PyObject *sad_empty(PyObject *dtype, int ndim, const npy_intp *shape) {
+      Py_INCREF(dtype);
+      return PyArray_NewFromDescr(
+          &PyArray_Type, (PyArray_Descr *)dtype, ndim, shape, NULL, NULL, 0, NULL);
+    }
+    static PyObject *sad_scalar(void *data, int number) {
+      PyArray_Descr *dtype = PyArray_DescrFromType(number);
+      PyObject *scalar = dtype == NULL ? NULL : PyArray_Scalar(data, dtype, NULL);
+      Py_XDECREF(dtype);
+      return scalar;
+    }
+    """
+    object sad_empty(PyObject *dtype, int ndim, const npy_intp *shape)
+    object sad_scalar(void *data, int number)
+
 cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
     CALL = 0        # one strided call
@@ -59,6 +76,17 @@ cdef enum:
     # Idle arenas that a Code keeps: many small ones, or a single large one.
     SMALL_ARENAS = 8
     SMALL_ARENA_BYTES = 1 << 20
+
+
+cdef object as_array(const Operand *operand):
+    """The input as an array: itself, or a new 0-d one."""
+    cdef cnp.ndarray made
+    if operand.array != NULL:
+        return <object> operand.array
+    made = cnp.PyArray_EMPTY(0, NULL, operand.number, 0)
+    memcpy(cnp.PyArray_DATA(made), operand.data, <size_t> made.itemsize)
+    return made
+
 
 cdef Py_ssize_t live_codes = 0
 cdef Py_ssize_t live_arenas = 0
@@ -128,6 +156,24 @@ cdef class Code:
                 return False
         return True
 
+    cdef bint fits_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held
+    ) noexcept:
+        """As `fits`, for arrays and numbers, then the arrays that constants hold."""
+        cdef int i
+        for i in range(<int> count):
+            if operands[i].array != NULL:
+                if not self.matches(i, operands[i].array):
+                    return False
+            elif (
+                self.arguments[i].ndim != 0 or self.arguments[i].number != operands[i].number
+            ):
+                return False
+        for i in range(<int> count, self.inputs):
+            if not self.matches(i, held[i - count]):
+                return False
+        return True
+
     cdef bint matches(self, int index, PyObject *array) noexcept:
         cdef const Argument *want = self.arguments + index
         cdef const npy_intp *words
@@ -160,7 +206,7 @@ cdef class Code:
         cdef int i
         for i in range(self.outputs):
             want = self.arguments + self.inputs + i
-            result = cnp.PyArray_EMPTY(want.ndim, want.shape, want.number, 0)
+            result = sad_empty(want.dtype, want.ndim, want.shape)
             Py_INCREF(result)
             PyTuple_SET_ITEM(results, i, result)
         arena = self.take()
@@ -173,12 +219,60 @@ cdef class Code:
         self.run(arena)
         return <tuple> results
 
+    cdef tuple launch_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held,
+        const unsigned char *scalar
+    ):
+        """As `launch`, for inputs as in `fits_mixed`; 0-d outputs marked `scalar` are scalars.
+
+        There may be at most MIXED outputs.
+        """
+        cdef Arena *arena
+        cdef Argument *want
+        cdef object result
+        cdef object results = PyTuple_New(self.outputs)
+        cdef double numbers[2 * MIXED]       # room for complex128
+        cdef char *targets[MIXED]
+        cdef int i
+        for i in range(self.outputs):
+            if scalar[i]:
+                targets[i] = <char *> (numbers + 2 * i)
+                continue
+            want = self.arguments + self.inputs + i
+            result = sad_empty(want.dtype, want.ndim, want.shape)
+            targets[i] = sad_data(<PyObject *> result)
+            Py_INCREF(result)
+            PyTuple_SET_ITEM(results, i, result)
+        arena = self.take()
+        for i in range(<int> count):
+            _aim(
+                self, arena.slots, i,
+                operands[i].data if operands[i].array == NULL else sad_data(operands[i].array)
+            )
+        for i in range(<int> count, self.inputs):
+            _aim(self, arena.slots, i, sad_data(held[i - count]))
+        for i in range(self.outputs):
+            _aim(self, arena.slots, self.inputs + i, targets[i])
+        self.run(arena)
+        for i in range(self.outputs):
+            if scalar[i]:
+                result = sad_scalar(targets[i], self.arguments[self.inputs + i].number)
+                Py_INCREF(result)
+                PyTuple_SET_ITEM(results, i, result)
+        return <tuple> results
+
     cdef int launch_into(self, PyObject *const *arrays, PyObject *const *targets) except -1:
         """Run on inputs and outputs that fit."""
+        return self.run(self.aimed(arrays, targets))
+
+    cdef Arena *aimed(
+        self, PyObject *const *arrays, PyObject *const *targets
+    ) except NULL:
+        """An arena for a run on inputs and outputs that fit."""
         cdef Arena *arena = self.take()
         _point(self, arena.slots, 0, self.inputs, arrays)
         _point(self, arena.slots, self.inputs, self.outputs, targets)
-        return self.run(arena)
+        return arena
 
     cdef int compare(self, tuple results, tuple others) except -1:
         """Check results against those of the twin."""
@@ -558,6 +652,7 @@ cdef int _describe_arguments(Code self, plan) except -1:
     for i, want in enumerate([*plan.inputs, *plan.outputs]):
         argument = self.arguments + i
         argument.number = want.dtype.num
+        argument.dtype = <PyObject *> want.dtype         # kept alive by the plan
         argument.ndim = <int> len(want.shape)
         argument.shape = <npy_intp *> self.own(<size_t> (2 * argument.ndim) * sizeof(npy_intp))
         argument.nbytes = want.dtype.itemsize
