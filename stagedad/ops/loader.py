@@ -13,6 +13,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -382,7 +383,8 @@ class _Draft:
                 self.fail("points", f"unknown: {', '.join(sorted(unknown))}")
             if set(point["at"]) != names or not set(point["gradient"]) <= names:
                 self.fail("points", f"is not about {', '.join(sorted(names))}")
-        return tuple(self.raw.get("points", ()))
+        points: tuple[dict[str, Any], ...] = _finite(tuple(self.raw.get("points", ())))
+        return points
 
     def _domain(self) -> dict[str, tuple[float, float]]:
         names = [name for name, _ in self.operands]
@@ -392,6 +394,17 @@ class _Draft:
             if not isinstance(bounds, list) or len(bounds) != 2:
                 self.fail(f"domain.{name}", "is not [low, high]")
         return {name: tuple(bounds) for name, bounds in self.raw.get("domain", {}).items()}
+
+
+def _finite(value: Any) -> Any:
+    """Return nested literals with inf and nan, which are none, as text."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_finite, value))
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value
 
 
 def _literal(formula: Formula) -> tuple[Any, ...]:

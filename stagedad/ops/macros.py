@@ -184,6 +184,37 @@ def join(b: Builder, g: Any, shapes: Any, shape: Any, sections: Any, axis: Any) 
     return total
 
 
+@macro("hypot", "div", "add", "mul", "sqrt", "constant", "constant_like")
+def reciprocal_length(b: Builder, self: Any) -> Any:
+    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow."""
+    if self.type is not None and self.type.dtype.kind != "c":
+        return b.call("div", (1, b.call("hypot", (1, self))))
+    square = b.call("add", (1, b.call("mul", (self, self))))
+    return b.call("div", (1, b.call("sqrt", (square,))))
+
+
+@macro("hypot", "equal", "where", "div", "constant", "constant_like")
+def over_length(b: Builder, value: Any, x: Any, y: Any) -> Any:
+    """Return value / hypot(x, y), and `value` where that is 0."""
+    length = b.call("hypot", (x, y))
+    return b.call("div", (value, b.call("where", (b.call("equal", (length, 0)), 1, length))))
+
+
+@macro("sub", "isinf", "equal", "logical_and", "where", "constant", "constant_like")
+def gap(b: Builder, self: Any, other: Any) -> Any:
+    """Return self - other, and 0 between equal infinities."""
+    alike = b.call("logical_and", (b.call("isinf", (self,)), b.call("equal", (self, other))))
+    return b.call("where", (alike, 0, b.call("sub", (self, other))))
+
+
+@macro("isnan", "logical_or", "logical_not", "equal", *MASK)
+def chosen(b: Builder, loses: Any, self: Any, other: Any) -> Any:
+    """Return 0 where `loses` or `self` is NaN, a half where `self` equals `other`, else 1."""
+    out = b.call("logical_or", (loses, b.call("isnan", (self,))))
+    wins = b.mask(b.call("logical_not", (out,)), self)
+    return b.call("where", (b.call("equal", (self, other)), 0.5, wins))
+
+
 MATMUL = (
     "matmul", "mul", "conj", "transpose", "expand_dims", "squeeze", "sum_to", "sum_to_like",
 )  # fmt: skip

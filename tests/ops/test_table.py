@@ -37,7 +37,10 @@ def test_is_whole(op):
 
 
 # Functions of C that are an op by another name, or no more than one instruction.
-AS_OPS = {"fabs": "abs"}
+AS_OPS = {
+    "fabs": "abs", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+}  # fmt: skip
 OPERATOR = re.compile(
     r"(?P<call>\w+)\(|(?<=[?:] )-\d|(?P<sign>[<>=!]=|&&|\|\||[-+*/<>!?])|[\w.]+|[(),:\s]"
 )
