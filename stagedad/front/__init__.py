@@ -1,5 +1,6 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
+from stagedad.front.caches import cache_info, clear_caches
 from stagedad.front.explain import Explanation, explain
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
@@ -10,6 +11,8 @@ from stagedad.front.vjp import vjp
 __all__ = [
     "Explanation",
     "Tracer",
+    "cache_info",
+    "clear_caches",
     "explain",
     "flatten",
     "grad",

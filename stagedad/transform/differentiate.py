@@ -10,17 +10,17 @@ from typing import Any
 from stagedad.errors import NotDifferentiable
 from stagedad.ir import Graph, Node
 from stagedad.ops import OPS
-from stagedad.transform._reverse import Sweep
+from stagedad.transform._reverse import TEMPLATES_LIMIT, Sweep
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
 from stagedad.transform.templates import rule_codes, specialise
 
-__all__ = ["NAN_POLICIES", "differentiate", "is_differentiable"]
+__all__ = ["NAN_POLICIES", "TEMPLATES_LIMIT", "differentiate", "is_differentiable"]
 
 NAN_POLICIES = ("masked", "strict")
 
 # One cache of templates a policy; keys are kinds, masks, types and attributes.
-_templates: dict[str, dict[Any, Any]] = {policy: {} for policy in NAN_POLICIES}
+templates: dict[str, dict[Any, Any]] = {policy: {} for policy in NAN_POLICIES}
 
 
 def differentiate(
@@ -85,7 +85,7 @@ def differentiate(
 def new_sweep(graph: Graph, nan_policy: str, *, whole: bool = False) -> Sweep:
     """Return the reverse sweep over `graph`, which it will extend."""
     rule = partial(specialise, masked=nan_policy == "masked")
-    return Sweep(graph, rule_codes, rule, _templates[nan_policy], whole)
+    return Sweep(graph, rule_codes, rule, templates[nan_policy], whole)
 
 
 def is_differentiable(node: Node) -> bool:
