@@ -84,6 +84,10 @@ class InplaceError(StagedadError, RuntimeError):
 class NotDifferentiable(StagedadError, NotImplementedError):
     """A gradient was asked of an argument that has none."""
 
+    argument: str | None = None
+    location: tuple[str, int] | None = None
+    """File and line of the user's code."""
+
 
 class ForwardModeUnsupported(StagedadError, NotImplementedError):
     """A tangent met an operation without a forward rule."""
@@ -123,7 +127,7 @@ class StaleHandle(StagedadError, ReferenceError):
 
 
 class VerifyError(StagedadError, AssertionError):
-    """A graph that breaks an invariant of the IR; always a bug in a pass."""
+    """A graph that breaks an invariant of the IR, or a staged pair that is not one."""
 
 
 class TraceError(StagedadError, TypeError):

@@ -1,6 +1,7 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
 from stagedad.front.caches import cache_info, clear_caches
+from stagedad.front.checking import Checked
 from stagedad.front.explain import Explanation, explain
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
@@ -9,6 +10,7 @@ from stagedad.front.tree import flatten, tree_map, unflatten
 from stagedad.front.vjp import vjp
 
 __all__ = [
+    "Checked",
     "Explanation",
     "Tracer",
     "cache_info",

@@ -14,7 +14,7 @@ from stagedad.front import _location, elementwise, reach, signature, staged, tre
 from stagedad.ir import _kinds
 from stagedad.plan import kernels
 from stagedad.run import clear_programs, idle_memory, limit_idle_memory
-from stagedad.transform.differentiate import TEMPLATES_LIMIT, templates
+from stagedad.transform.differentiate import TEMPLATES_LIMIT, _templates
 
 
 class CacheSize(NamedTuple):
@@ -56,7 +56,7 @@ _CACHES: Final = {
     },
     **{
         f"rules, {policy}": _of_dict(rules, TEMPLATES_LIMIT)
-        for policy, rules in templates.items()
+        for policy, rules in _templates.items()
     },
 }
 

@@ -8,12 +8,11 @@ under operators, and becomes a plain scalar in a ufunc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from stagedad.errors import DTypeError, TraceError
+from stagedad.errors import DTypeError
 from stagedad.front._traced import quick
 from stagedad.front.constants import number_dtype, plain_operand
 from stagedad.front.location import place
@@ -29,12 +28,6 @@ _EXAMPLE: Final[dict[str, Any]] = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 _COMPARISONS: Final = frozenset(
     {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 )
-_LOGICAL: Final = {
-    "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or",
-    "bitwise_xor": "not_equal",
-    "invert": "logical_not",
-}
 _literal_dtypes: dict[tuple[DType, type], DType] = {}
 LITERALS_LIMIT: Final = 256
 
@@ -215,35 +208,7 @@ def positive(value: Any, *, operator: bool = False) -> Traced:
     return apply("copy", known, operator=operator)
 
 
-def logical(kind: str, *operands: Any) -> Traced:
-    """Record a bitwise operation: that of booleans, which is a logical one.
-
-    Raises: TraceError for integers.
-    """
-    known = [operand(each, kind) for each in operands]
-    dtypes = [getattr(each, "dtype", None) or number_dtype(each) for each in known]
-    if any(dtype.kind != "b" for dtype in dtypes):
-        raise TraceError(
-            f"{kind}: booleans only on traced values: {', '.join(map(str, dtypes))} "
-            f"({place()})",
-            op=kind,
-            hint="bits of integers are for outside of the traced function",
-        )
-    return apply(_LOGICAL[kind], *known)
-
-
-def reciprocal(value: Any) -> Traced:
-    """Record `1 / value`, which NumPy gives in the dtype of `value`."""
-    if value.dtype.kind not in "fc":
-        raise TraceError(
-            f"np.reciprocal: integers are not supported on traced values: {value.type} "
-            f"({place()})",
-            hint="write 1.0 / x",
-        )
-    return apply("div", 1.0, value)
-
-
-UFUNCS: Final[dict[Any, Callable[..., Traced]]] = {}
+UFUNCS: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's ufuncs -> functions that record them."""
 
 _KINDS: Final[dict[Any, str]] = {}  # those that are recorded as one op, with its kind
@@ -255,6 +220,12 @@ def quick_ufunc(ufunc: Any, operands: tuple[Any, ...]) -> Traced | None:
     return None if kind is None else quick(kind, operands)
 
 
+def record_by(ufunc: Any, function: Callable[..., Any]) -> None:
+    """Make `function` what records a ufunc, where it is more than one op on the operands."""
+    UFUNCS[ufunc] = function
+    _KINDS.pop(ufunc, None)
+
+
 def _fill_ufuncs() -> None:
     def recorder(kind: str) -> Callable[..., Traced]:
         return lambda *operands: apply(kind, *operands)
@@ -262,15 +233,15 @@ def _fill_ufuncs() -> None:
     for kind, op in OPS.items():
         if op.ufunc is not None and op.ufunc not in UFUNCS:
             UFUNCS[op.ufunc] = recorder(kind)
-            _KINDS[op.ufunc] = kind
-    for name in _LOGICAL:
-        UFUNCS[getattr(np, name)] = partial(logical, name)
-        _KINDS.pop(getattr(np, name), None)
-    UFUNCS[np.positive] = positive
-    UFUNCS[np.power] = power
-    del _KINDS[np.power]
+            if op.has_one_result:
+                _KINDS[op.ufunc] = kind
+        for alias in op.aliases:
+            other = getattr(np, alias, None)
+            if isinstance(other, np.ufunc):
+                UFUNCS.setdefault(other, recorder(kind))
+    record_by(np.positive, positive)
+    record_by(np.power, power)
     UFUNCS.setdefault(np.conjugate, recorder("conj"))
-    UFUNCS.setdefault(np.reciprocal, reciprocal)
 
 
 def _array_of(nested: Sequence[Any]) -> Traced:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import TraceError
-from stagedad.front import indexing, joining, products, reducing, shaping
+from stagedad.front import indexing, joining, numbers, products, reducing, shaping
 from stagedad.front.elementwise import (
     UFUNCS,
     apply,
@@ -40,12 +40,6 @@ _ADVICE: Final = {
     "array_equal": "assert it outside of the traced function",
     "select": "np.where, once a condition",
     "piecewise": "np.where, once a condition",
-    "floor_divide": "np.floor(x / y) of floats",
-    "remainder": "x - np.floor(x / y) * y of floats",
-    "fmod": "x - np.floor(x / y) * y of floats",
-    "divmod": "np.floor(x / y) of floats, and what it leaves",
-    "left_shift": "x * 2**n",
-    "right_shift": "np.floor(x / 2**n)",
 }
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"
@@ -209,6 +203,16 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.take: indexing.take,
     np.diff: indexing.diff,
     np.repeat: indexing.repeat,
+    np.round: numbers.round_,
+    np.around: numbers.round_,
+    np.fix: numbers.fix,
+    np.sinc: numbers.sinc,
+    np.angle: numbers.angle,
+    np.nan_to_num: numbers.nan_to_num,
+    np.isposinf: numbers.isposinf,
+    np.isneginf: numbers.isneginf,
+    np.iscomplex: numbers.iscomplex,
+    np.isreal: numbers.isreal,
     np.shape: shape_of,
     np.ndim: ndim_of,
     np.size: _size,

@@ -16,7 +16,7 @@ from stagedad.errors import TraceError
 from stagedad.front import indexing, joining, products, reducing, shaping
 from stagedad.front.elementwise import apply, astype, quick_ufunc
 from stagedad.front.location import place
-from stagedad.front.operators import Operators
+from stagedad.front.methods import Methods
 from stagedad.front.protocol import array_function, array_ufunc
 from stagedad.front.tracing import new_tracer, set_tracer_class
 
@@ -29,7 +29,7 @@ def _refused(op: str, hint: str) -> Any:
     return method
 
 
-class Tracer(Operators):
+class Tracer(Methods):
     """A traced array."""
 
     __slots__ = ()

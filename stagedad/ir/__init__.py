@@ -1,7 +1,9 @@
 """The IR: graphs of nodes and values, their text form and their invariants."""
 
+from stagedad.ir._attributes import Attributes
+from stagedad.ir._blocks import Block
 from stagedad.ir._graph import Graph
-from stagedad.ir._handles import Attributes, Node, Use, Value, live_handle_count
+from stagedad.ir._handles import Node, Use, Value, live_handle_count
 from stagedad.ir._slabs import live_graph_count
 from stagedad.ir.symbolic import SymbolicValue
 from stagedad.ir.text import parse_graph, print_graph
@@ -9,6 +11,7 @@ from stagedad.ir.verify import verify
 
 __all__ = [
     "Attributes",
+    "Block",
     "Graph",
     "Node",
     "SymbolicValue",

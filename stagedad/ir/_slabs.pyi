@@ -2,7 +2,6 @@ import re
 
 NAME: re.Pattern[str]
 
-class Slabs:
-    assumes_real: bool
+class Slabs: ...
 
 def live_graph_count() -> int: ...

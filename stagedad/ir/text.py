@@ -4,6 +4,8 @@ graph(%a : f64[2, 3], %b : f64[?]) {
 %2 : f64[2, 3] = mul(%a, %b)
 return (%2)
 }
+
+A node's blocks follow it, indented: `block0(%c : f64[]) {` ... `return (%5)` `}`.
 """
 
 from __future__ import annotations
@@ -12,98 +14,170 @@ import ast
 import cmath
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stagedad.errors import ParseError
-from stagedad.ir._graph import Graph
+from stagedad.ir._blocks import Block
+from stagedad.ir._graph import Graph, frozen_copy
 from stagedad.ir._handles import Node, Value
+from stagedad.ir._held import held_graphs
 from stagedad.types import TensorType, dtype_code, parse_type
 
 __all__ = ["parse_graph", "print_graph"]
 
 INLINE = 16  # elements up to which a constant stands in the text
+DEEPEST = 20  # blocks up to which the text is indented further
 
 
 def print_graph(graph: Graph, *, locations: bool = False, exact: bool = False) -> str:
-    """Return the text form; `locations` adds each node's file and line as a comment.
+    """Return the text form; `locations` adds each node's file, line and scope as a comment.
 
-    Constants of more than 16 elements are `constant[ref=k]()`: array k of
-    `graph.constants`.  `exact` adds scopes and locations, for pickling.
+    Arrays of more than 16 elements are `constant[ref=k]()`, in other attributes
+    `array(ref=k)`: array k of `graph.constants`.  Graphs that attributes hold follow, as
+    `with graph 0 = graph(...)`; the attribute is `graph(0)`.  `exact` is for pickling.
     """
-    shown: dict[Value, str] = {}
+    held = held_graphs(graph)
+    printer = _Printer({id(each): k for k, each in enumerate(held)}, locations or exact)
+    printer.print(graph, "graph(")
+    for k, each in enumerate(held):
+        printer.print(each, f"with graph {k} = graph(")
+    return "\n".join(printer.lines)
 
-    def define(value: Value) -> str:
-        shown[value] = f"%{value.name or value.id}"
-        return shown[value] if value.type is None else f"{shown[value]} : {value.type}"
 
-    def known(value: Value) -> str:  # a broken graph can be printed too
-        return shown.get(value) or f"%{value.name or value.id}"
+class _Printer:
+    """The lines so far, and what is counted through all graphs of a text."""
 
-    stage = 0
-    inputs = []
-    for value in graph.inputs:
-        rise = ""
-        if value.stage > stage:
-            stage = value.stage
-            rise = f"\n---- stage {stage} ----\n      "
-        inputs.append(f"{rise}{define(value)}")
-    lines = [f"graph({', '.join(inputs)}) {{"]
-    stage, references = 0, 0
-    for node in graph.nodes():
-        if node.stage > stage:
-            stage = node.stage
-            lines.append(f"  ---- stage {stage} ----")
+    def __init__(self, graphs: dict[int, int], comments: bool) -> None:
+        self.graphs = graphs
+        self.comments = comments
+        self.arrays = 0
+        self.lines: list[str] = []
+        self.shown: dict[Value, str] = {}
+
+    def define(self, value: Value) -> str:
+        """The value where it is computed, with its type."""
+        text = self.shown[value] = f"%{value.name or value.id}"
+        return text if value.type is None else f"{text} : {value.type}"
+
+    def read(self, values: Sequence[Value]) -> str:
+        """The values where they are read; a broken graph can be printed too."""
+        shown = self.shown
+        return ", ".join([shown.get(v) or f"%{v.name or v.id}" for v in values])
+
+    def print(self, graph: Graph, head: str) -> None:
+        """Add the lines of one graph."""
+        lines = self.lines
+        lines.append(f"{head}{self.inputs(graph)}) {{")
+        stage = 0
+        # What is to be gone on with: a block is begun where its nodes are None.
+        stack: list[tuple[Graph | Block, Iterator[Node] | None, int, int]]
+        stack = [(graph, graph.nodes(), 0, 0)]
+        while stack:
+            around, nodes, number, depth = stack.pop()
+            outer = "    " * min(depth, DEEPEST)
+            if nodes is None:
+                inputs = ", ".join([self.define(value) for value in around.inputs])
+                lines.append(f"{outer}block{number}({inputs}) {{")
+                nodes = around.nodes()
+            for node in nodes:
+                if node.stage > stage and depth == 0:
+                    stage = node.stage
+                    lines.append(f"  ---- stage {stage} ----")
+                lines.append(f"{outer}  {self.node(node)}")
+                blocks = node.blocks
+                if blocks:
+                    stack.append((around, nodes, number, depth))
+                    stack += [(b, None, k, depth + 1) for k, b in enumerate(blocks)][::-1]
+                    break
+            else:
+                lines.append(f"{outer}  return ({self.read(around.outputs)})")
+                lines.append(f"{outer}}}")
+
+    def inputs(self, graph: Graph) -> str:
+        stage = 0
+        inputs = []
+        for value in graph.inputs:
+            rise = ""
+            if value.stage > stage:
+                stage = value.stage
+                rise = f"\n---- stage {stage} ----\n      "
+            inputs.append(f"{rise}{self.define(value)}")
+        return ", ".join(inputs)
+
+    def node(self, node: Node) -> str:
+        """One node, without its blocks."""
         attributes = node.attributes.explicit()
-        if node.kind == "constant" and isinstance(attributes["value"], np.ndarray):
-            if attributes["value"].size > INLINE:
-                del attributes["value"]
-                attributes["ref"] = references
-            references += 1
-        operands = ", ".join([known(value) for value in node.inputs])
-        line = f"{node.kind}{_attributes(attributes)}({operands})"
-        outputs = ", ".join([define(value) for value in node.outputs])
+        written = self.attributes(node.kind, attributes) if attributes else ""
+        line = f"{node.kind}{written}({self.read(node.inputs)})"
+        outputs = ", ".join([self.define(value) for value in node.outputs])
         if outputs:
             line = f"{outputs} = {line}"
-        lines.append(f"  {line}{_comment(node) if locations or exact else ''}")
-    lines.append(f"  return ({', '.join([known(value) for value in graph.outputs])})")
-    lines.append("}")
-    return "\n".join(lines)
+        return f"{line}{_comment(node)}" if self.comments else line
 
+    def attributes(self, kind: str, attributes: dict[str, Any]) -> str:
+        written = []
+        for name, value in attributes.items():
+            if kind == "constant" and name == "value" and isinstance(value, np.ndarray):
+                self.arrays += 1
+                if value.size > INLINE:
+                    written.append(f"ref={self.arrays - 1}")
+                else:
+                    text = _literal(value.tolist())
+                    written.append(f"value={text if value.ndim else f'array({text})'}")
+            else:
+                written.append(f"{name}={self.literal(value)}")
+        return f"[{', '.join(written)}]"
 
-def _attributes(attributes: dict[str, Any]) -> str:
-    if not attributes:
-        return ""
-    return f"[{', '.join(f'{name}={_literal(value)}' for name, value in attributes.items())}]"
+    def literal(self, value: Any) -> str:
+        """As `_literal`, for what is counted besides."""
+        if isinstance(value, Graph):
+            return f"graph({self.graphs[id(value)]})"
+        if isinstance(value, tuple):
+            return _tuple([self.literal(item) for item in value])
+        if not isinstance(value, np.ndarray):
+            return _literal(value)
+        self.arrays += 1
+        if value.size > INLINE:
+            return f"array(ref={self.arrays - 1})"
+        listed = value.tolist()
+        shape = "" if np.shape(listed) == value.shape else f", {value.shape}"
+        return f"array({_literal(listed)}, {dtype_code(value.dtype)}{shape})"
 
 
 def _comment(node: Node) -> str:
     parts = []
-    if node.location is not None:
-        parts.append(f"{node.location[0]}:{node.location[1]}")
-    if node.scope is not None:
-        parts.append(f"scope {node.scope}")
+    location, origin, scope = node.location, node.origin, node.scope
+    if location is not None:
+        file = location[0] if _FILE.fullmatch(location[0]) else repr(location[0])
+        parts.append(f"{file}:{location[1]}")
+    if origin is not None:
+        parts.append(f"from %{origin}")
+    if scope is not None:
+        parts.append(f"scope {scope}")
     return f"  # {', '.join(parts)}" if parts else ""
 
 
 def _literal(value: Any) -> str:
     if isinstance(value, np.dtype):
         return f"dtype({dtype_code(value)})"
-    if isinstance(value, np.ndarray):
-        text = _literal(value.tolist())
-        return text if value.ndim else f"array({text})"
+    if isinstance(value, TensorType):
+        return f"type({str(value)!r})"
     if isinstance(value, complex) and not _plain_complex(value):
         return f"complex({_literal(value.real)}, {_literal(value.imag)})"
     if isinstance(value, list):
         return f"[{', '.join(_literal(item) for item in value)}]"
     if isinstance(value, tuple):
-        items = ", ".join(_literal(item) for item in value)
-        return f"({items},)" if len(value) == 1 else f"({items})"
+        return _tuple([_literal(item) for item in value])
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return repr(value)
     raise TypeError(f"text: an attribute has no text form: {type(value).__name__}")
+
+
+def _tuple(items: list[str]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
 def _plain_complex(value: complex) -> bool:
@@ -119,6 +193,10 @@ _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _VALUE = re.compile(r"%([A-Za-z_][A-Za-z0-9_.]*|\d+)")
 _TYPE = re.compile(r"\s*:\s*([a-z]\w*\[[^\]]*\](?:@[\w:]+)?)")
 _KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_RETURN = re.compile(r"return(?=\s*\()")
+# A node of a kind named `block0` has no `{` behind it.
+_BLOCK = re.compile(r"block(\d+)(?=\([^(){}]*\)\s*\{)")
+_SECTION = re.compile(r"^with graph (\d+) = (?=graph\()", re.MULTILINE)
 _STAGE = re.compile(r"-+ stage (\d+) -+")
 _PLAIN = re.compile(
     r"\s*%([\w.]+)(?: : ([a-z]\w*\[[^\]]*\](?:@[\w:]+)?))? = ([A-Za-z_][\w.]*)"
@@ -127,7 +205,11 @@ _PLAIN = re.compile(
 )
 _BRACKET = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[\[\]]")
 _COMMENT = re.compile(r"[ \t]*#[ ](?P<text>[^\n]*)")
-_LOCATION = re.compile(r"(?:(?P<file>.+?):(?P<line>\d+))?(?:, )?(?:scope (?P<scope>.+))?\Z")
+_FILE = re.compile(r"[^\s'\"%,#]+")
+_LOCATION = re.compile(
+    rf"(?:(?P<file>{_FILE.pattern}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"):(?P<line>\d+)"
+    r"(?=,|\Z))?(?:, )?(?:from %(?P<origin>\d{1,9}))?(?:, )?(?:scope (?P<scope>.+))?\Z"
+)
 
 
 def parse_graph(text: str, constants: Sequence[np.ndarray] | None = None) -> Graph:
@@ -136,42 +218,95 @@ def parse_graph(text: str, constants: Sequence[np.ndarray] | None = None) -> Gra
     `constants` gives the arrays of `constant[ref=k]()`.  Raises ParseError with line and
     column; VerifyError if the graph breaks an invariant.
     """
-    return _Reader(text, constants or ()).graph_()
+    sections = [*_SECTION.finditer(text)]
+    ends = [*(section.start() for section in sections), len(text)]
+    held: dict[int, Graph] = {}
+    used: set[int] = set()
+    # A graph holds only later ones, so that none comes to hold itself.
+    for k, section in reversed([*enumerate(sections)]):
+        reader = _Reader(text, section.end(), ends[k + 1], constants or (), held, used)
+        if int(section[1]) != k:
+            reader.fail(f"graph {section[1]} where graph {k} was expected", section.start(1))
+        held[k] = frozen_copy(reader.graph_())
+    reader = _Reader(text, 0, ends[0], constants or (), held, used)
+    graph = reader.graph_()
+    for k, section in enumerate(sections):
+        if k not in used:
+            reader.fail(f"no attribute holds graph {k}", section.start(1))
+    return graph
 
 
 class _Reader:
-    """One pass over the text, a position and the values seen so far."""
+    """One pass over the text of a graph, a position and the values seen so far."""
 
-    def __init__(self, text: str, constants: Sequence[np.ndarray]) -> None:
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        constants: Sequence[np.ndarray],
+        held: dict[int, Graph],
+        used: set[int],
+    ) -> None:
         self.text = text
-        self.at = 0
-        self.start = 0  # of the value read last
+        self.at = start
+        self.end = end
+        self.start = start  # of the value read last
         self.constants = constants
+        self.held = held
+        self.used = used
         self.graph = Graph()
+        self.last: Node | None = None
         self.values: dict[str, Value] = {}
         self.types: dict[str, TensorType] = {}
 
     def graph_(self) -> Graph:
         self.expect("graph")
-        self.inputs()
+        self.inputs(self.graph)
         self.expect("{")
         self.graph.stage = 0
-        while not self.accept("return"):
-            stage = self.match(_STAGE)
-            if stage:
-                self.enter(stage)
-            else:
-                self.statement()
-        for value in self.operands():
-            self.graph.register_output(value)
-        self.expect("}")
+        self.body()
         self.space()
-        if self.at != len(self.text):
+        if self.at != self.end:
             self.fail("nothing may follow the graph")
         self.graph.verify()
         return self.graph
 
-    def inputs(self) -> None:
+    def body(self) -> None:
+        """Read nodes and blocks until the graph's own `return (...) }`."""
+        around: list[tuple[Block, Any]] = []
+        while True:
+            if self.match(_RETURN):
+                block = around[-1][0] if around else self.graph
+                for value in self.operands():
+                    block.register_output(value)
+                self.expect("}")
+                if not around:
+                    return
+                self.last = around[-1][0].node
+                around.pop()[1].__exit__()
+            elif self.text.startswith("block", self.at) and (found := self.match(_BLOCK)):
+                around.append(self.block(found))
+            elif stage := self.match(_STAGE):
+                if around:
+                    self.fail("a block has one stage", stage.start())
+                self.enter(stage)
+            else:
+                self.statement()
+
+    def block(self, found: re.Match[str]) -> tuple[Block, Any]:
+        """Begin a block of the node read last."""
+        if self.last is None or found[1] != str(len(self.last.blocks)):
+            self.fail("a block follows its node, block0 first", found.start())
+        block = self.last.add_block()
+        self.inputs(block)
+        self.expect("{")
+        self.last = None
+        inside = self.graph.inside(block)
+        inside.__enter__()
+        return block, inside
+
+    def inputs(self, around: Graph | Block) -> None:
         self.expect("(")
         while not self.accept(")"):
             stage = self.match(_STAGE)
@@ -180,7 +315,7 @@ class _Reader:
             name, type_ = self.typed()
             named = None if name.isdigit() else name
             start = self.start
-            self.define(name, self.graph.add_input(type_, name=named), start)
+            self.define(name, around.add_input(type_, name=named), start)
             if not self.accept(","):
                 self.expect(")")
                 break
@@ -220,14 +355,14 @@ class _Reader:
         operands = self.operands()
         if kind[0] == "constant":
             self.constant(attributes, types)
-        location, scope = self.comment()
+        where = self.comment()
+        origin = where.pop("origin", None)
         try:
-            outputs = self.graph.insert_typed(
-                kind[0], operands, attributes, types, location=location, scope=scope
-            )
+            self.last = self.graph.insert_typed(kind[0], operands, attributes, types, **where)
+            self.last.origin = origin
         except (TypeError, ValueError) as error:
             self.fail(str(error), start)
-        for name, value, place in zip(names, outputs, places, strict=True):
+        for name, value, place in zip(names, self.last.outputs, places, strict=True):
             self.define(name, value, place)
             if not name.isdigit():
                 value.name = name
@@ -250,8 +385,8 @@ class _Reader:
             return False
         if name in values:
             return False
-        (value,) = self.graph.insert_typed(kind, inputs, {}, (known,))
-        values[name] = value
+        self.last = self.graph.insert_typed(kind, inputs, {}, (known,))
+        values[name] = value = self.last.output
         if not name.isdigit():
             value.name = name
         return True
@@ -259,10 +394,10 @@ class _Reader:
     def constant(self, attributes: dict[str, Any], types: list[Any]) -> None:
         """Turn `ref` and lists into arrays of the type's dtype and shape."""
         if "ref" in attributes:
-            index = attributes.pop("ref")
-            if not isinstance(index, int) or not 0 <= index < len(self.constants):
-                self.fail(f"constants has no array {index!r}: {len(self.constants)} given")
-            attributes["value"] = self.constants[index]
+            try:
+                attributes["value"] = self.array(attributes.pop("ref"))
+            except ParseError as error:
+                self.fail(str(error))
         elif (
             isinstance(attributes.get("value"), (list, tuple, np.ndarray))
             and types
@@ -274,13 +409,20 @@ class _Reader:
                 self.fail(f"the value is no {types[0]}")
             attributes["value"] = array
 
-    def comment(self) -> tuple[tuple[str, int] | None, str | None]:
+    def comment(self) -> dict[str, Any]:
+        """Location, scope and origin of a node, from the comment behind it."""
         found = _COMMENT.match(self.text, self.at)
         parts = _LOCATION.match(found["text"].rstrip()) if found else None
         if parts is None:
-            return None, None
-        location = (parts["file"], int(parts["line"])) if parts["file"] else None
-        return location, parts["scope"]
+            return {}
+        file = parts["file"]
+        if file and file[0] in "'\"":
+            file = ast.literal_eval(file)
+        return {
+            "location": (file, int(parts["line"])) if file else None,
+            "scope": parts["scope"],
+            "origin": int(parts["origin"]) if parts["origin"] else None,
+        }
 
     def typed(self) -> tuple[str, Any]:
         value = self.match(_VALUE)
@@ -315,7 +457,7 @@ class _Reader:
             call = ast.parse(f"f({source})", mode="eval").body
             if not isinstance(call, ast.Call) or call.args:
                 raise ValueError("attributes are name=value")
-            found = {str(word.arg): _value(word.value) for word in call.keywords}
+            found = {str(word.arg): self.value(word.value) for word in call.keywords}
             if len(found) != len(call.keywords):
                 raise ValueError("an attribute stands twice")
             return found
@@ -372,6 +514,53 @@ class _Reader:
             self.at = found.end()
         return found
 
+    def value(self, node: ast.expr) -> Any:
+        """Value of a literal: Python's, and inf, nan, dtype(f32), complex(re, im), ..."""
+        match node:
+            case ast.Name(id="inf" | "nan"):
+                return float(node.id)
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.value(node.operand)
+            case ast.Tuple():
+                return tuple([self.value(item) for item in node.elts])
+            case ast.List():
+                return [self.value(item) for item in node.elts]
+            case ast.Call(func=ast.Name(id="dtype"), args=[ast.Name() as name], keywords=[]):
+                return parse_type(f"{name.id}[]").dtype
+            case ast.Call(
+                func=ast.Name(id="type"), args=[ast.Constant(value=str(text))], keywords=[]
+            ):
+                return parse_type(text)
+            case ast.Call(func=ast.Name(id="complex"), args=[real, imaginary], keywords=[]):
+                return complex(self.value(real), self.value(imaginary))
+            case ast.Call(
+                func=ast.Name(id="graph"), args=[ast.Constant(value=int(k))], keywords=[]
+            ):
+                if k not in self.held:
+                    raise ParseError(f"graph {k} does not follow")
+                self.used.add(k)
+                return self.held[k]
+            case ast.Call(
+                func=ast.Name(id="array"),
+                args=[],
+                keywords=[ast.keyword(arg="ref", value=ast.Constant(value=index))],
+            ):
+                return self.array(index)
+            case ast.Call(func=ast.Name(id="array"), args=[value], keywords=[]):
+                return np.asarray(self.value(value))
+            case ast.Call(
+                func=ast.Name(id="array"), args=[value, ast.Name() as name, *rest], keywords=[]
+            ):
+                dtype = parse_type(f"{name.id}[]").dtype
+                array = np.array(self.value(value), dtype)
+                return array.reshape(*[self.value(shape) for shape in rest]) if rest else array
+        return ast.literal_eval(node)
+
+    def array(self, index: object) -> np.ndarray:
+        if not isinstance(index, int) or not 0 <= index < len(self.constants):
+            raise ParseError(f"constants has no array {index!r}: {len(self.constants)} given")
+        return self.constants[index]
+
     def fail(self, problem: str, place: int | None = None) -> NoReturn:
         if place is not None:
             self.at = place
@@ -380,26 +569,3 @@ class _Reader:
         raise ParseError(
             f"text: line {line}, column {column}: {problem}", lineno=line, offset=column
         )
-
-
-def _value(node: ast.expr) -> Any:
-    """Value of a literal: Python's, and inf, nan, dtype(f32), complex(re, im)."""
-    if isinstance(node, ast.Name) and node.id in ("inf", "nan"):
-        return math.inf if node.id == "inf" else math.nan
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand)
-    if isinstance(node, (ast.Tuple, ast.List)):
-        items = [_value(item) for item in node.elts]
-        return tuple(items) if isinstance(node, ast.Tuple) else items
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if (
-            node.func.id == "dtype"
-            and len(node.args) == 1
-            and isinstance(node.args[0], ast.Name)
-        ):
-            return parse_type(f"{node.args[0].id}[]").dtype
-        if node.func.id == "array" and len(node.args) == 1:
-            return np.asarray(_value(node.args[0]))
-        if node.func.id == "complex" and len(node.args) == 2:
-            return complex(*[_value(item) for item in node.args])
-    return ast.literal_eval(node)

@@ -145,6 +145,11 @@ def _sequence(op: Op, name: str, value: Any) -> tuple[Any, ...] | list[Any]:
     return value
 
 
+def _count(op: Op, name: str, value: Any) -> None:
+    if _integer(op, name, value, value) < 0:
+        raise TypeError(f"{op.kind}: {name} is negative: {value}")
+
+
 _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "alpha": _number,
     "axes": _axes,
@@ -153,6 +158,7 @@ _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "indices_or_sections": _sections,
     "is_zero": _flag,
     "keepdims": _flag,
+    "order": _count,
     "shape": _shape,
     "start": _bound,
     "step": _bound,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stagedad.ops import functions
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -127,5 +128,6 @@ FUNCTIONS: dict[str, Function] = {
     "take_add": _take_add,
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
+    **functions.FUNCTIONS,
 }
 """What is not one call of NumPy by the op's own arguments and attributes."""

@@ -97,6 +97,8 @@ def _elementwise(op: Op, dtype: np.dtype[Any] | None = None) -> list[Case]:
         ("plain", (2, 3)),
     ]
     result: list[Case] = [(layout, (shape,) * count, {}) for layout, shape in alike]
+    if "order" in op.attributes:
+        result += [("plain", ((2, 3),), {"order": order}) for order in (1, 2, 5)]
     if count > 1:
         shapes: list[Shapes] = [
             ((3, 1), (4,)), ((), (2, 3)), ((2, 3), ()), ((2, 1, 4), (2, 3, 1)),
@@ -382,6 +384,8 @@ def _operands(
         if name == "indices":
             size = (attributes.get("shape") or shapes[0])[attributes["axis"]]
             values = random.integers(-size, size, part)
+        elif name == "exponent":
+            values = random.integers(-3, 4, part)
         elif name == "condition":
             values = unit < 0.5
         else:

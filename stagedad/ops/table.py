@@ -31,12 +31,23 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     }
     for key in ("partials", "vjps"):
         fields[key] = {name: _formula(parts) for name, parts in entry[key].items()}
-    if isinstance(entry["jvp"], tuple):
-        fields["jvp"] = _formula(entry["jvp"])
+    for key in ("jvp", "flops"):
+        if isinstance(entry[key], tuple):
+            fields[key] = _formula(entry[key])
+    fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
     found = getattr(np, entry["numpy"]) if entry["numpy"] else None
     fields["ufunc"] = found if isinstance(found, np.ufunc) else None
     return Op(**fields)
+
+
+def _numbers(value: Any) -> Any:
+    """Return nested literals with the numbers that no literal is for, which are text."""
+    if isinstance(value, dict):
+        return {key: _numbers(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_numbers, value))
+    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formula:

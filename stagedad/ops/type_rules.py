@@ -87,6 +87,28 @@ def real_function(op: Op, types: Types, attributes: Attributes) -> Results:
     return (self.with_dtype(real_function_dtype(op.kind, self.dtype)),)
 
 
+def inexact_function(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; integers become float64, as beside a Python float."""
+    (self,) = types
+    if self is None:
+        return UNKNOWN
+    return (self.with_dtype(canonical_dtype(np.result_type(self.dtype, 1.0), op.kind)),)
+
+
+def integers(op: Op, types: Types, attributes: Attributes) -> Results:
+    """As `elementwise`, of an op that floats have no loop for."""
+    return elementwise(op, types, attributes)
+
+
+def frexp_exponent(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Give C's int, for what is a real float once promoted."""
+    (self,) = types
+    if self is None:
+        return (TensorType(np.dtype("i4")),)
+    ufunc_dtype(np.frexp, op.kind, (self.dtype,))
+    return (self.with_dtype(np.dtype("i4")),)
+
+
 def same(op: Op, types: Types, attributes: Attributes) -> Results:
     """Keep the type."""
     return (types[0],)

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from stagedad.ir import Graph
 from stagedad.plan._step import Step
 from stagedad.plan._view import View
+from stagedad.plan.control import PlanBlock
 from stagedad.plan.step import Layout
 from stagedad.types import TensorType
 
@@ -23,6 +24,6 @@ class Lowered:
     @property
     def types(self) -> tuple[TensorType, ...]: ...
 
-def lower(graph: Graph, layouts: Sequence[Layout]) -> Lowered: ...
+def lower(graph: Graph, layouts: Sequence[Layout], plan_block: PlanBlock) -> Lowered: ...
 
 class Patterns: ...

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagedad.errors import KernelError
+from stagedad.ir.control import CONTROL, check_control
 from stagedad.ops import OPS
 
 if TYPE_CHECKING:
-    from stagedad.ir import Graph
+    from stagedad.ir import Graph, Node
+
+DEEPEST = 50
+"""Blocks within blocks that are planned, one call within the other."""
 
 
 def held_arrays(graph: Graph) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays that `constant` nodes hold by reference, in node order.
+    """Return the arrays that `constant` nodes hold by reference, in the order of the text.
 
     A program reads them at each run: they are inputs that the caller does not see.
     """
@@ -22,14 +26,32 @@ def held_arrays(graph: Graph) -> list[np.ndarray[Any, Any]]:
 
 
 def check_kinds(graph: Graph) -> None:
-    """Raise KernelError, naming op and location, if a node is no op of the table."""
-    for node in graph.nodes():
-        if node.kind not in OPS:
+    """Raise KernelError, naming op and location, if a node is no op of the table.
+
+    Raises: VerifyError for control flow whose blocks are not as they should be.
+    """
+    for node in graph.nodes(nested=True):
+        if node.kind in CONTROL:
+            check_control(node)
+            if _depth(node) > DEEPEST:
+                raise KernelError(
+                    f"{node.kind}: blocks nest more than {DEEPEST} deep", op=node.kind
+                )
+        elif node.kind not in OPS or node.blocks:
             where = f"%{node.outputs[0].id}" if node.outputs else "no outputs"
             if node.location is not None:
                 where = f"{node.location[0]}:{node.location[1]}"
             raise KernelError(
-                f"{node.kind}: no kernel: {where}",
+                f"{node.kind}: no kernel{' for its blocks' if node.blocks else ''}: {where}",
                 op=node.kind,
                 hint="the ops that run are listed by sd.ops",
             )
+
+
+def _depth(node: Node) -> int:
+    """How many blocks are around a node."""
+    depth = 0
+    while node.block is not None:
+        node = node.block.node
+        depth += 1
+    return depth

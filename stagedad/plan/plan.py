@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 # The rules register themselves.
-from stagedad.plan import elementwise, indexing, products, reducing, shaping  # noqa: F401
+from stagedad.plan import (  # noqa: F401
+    elementwise,
+    functions,
+    indexing,
+    products,
+    reducing,
+    shaping,
+)
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune
 from stagedad.plan._lower import lower
 from stagedad.plan._peephole import subtract_negated
@@ -51,7 +59,8 @@ def make_plan(
     Cost: O(nodes), microseconds a node.
     Raises: as `lower`.
     """
-    lowered = lower(graph, layouts)
+    inside = partial(make_plan, reuse=reuse, poisoned=poisoned)
+    lowered = lower(graph, layouts, inside)
     steps = form_blocks(prune(subtract_negated(lowered.steps)))
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)

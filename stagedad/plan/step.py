@@ -16,6 +16,7 @@ SUM: Final = 3
 OBJECT: Final = 4
 BLOCK: Final = 5
 POISON: Final = 6
+SUB: Final = 7
 
 # Spaces that a slot may point into.  ORDER SPACE: in the same places.
 ARENA: Final = 0

@@ -13,6 +13,7 @@ from stagedad.plan.step import (
     OUTPUT,
     POISON,
     POOL,
+    SUB,
     SUM,
     ZERO,
 )
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stagedad.plan import Plan, Step
 
 _SPACES: Final = {ARENA: "t", INPUT: "in", OUTPUT: "out", POOL: "const"}
-_OWN_KINDS: Final = {ZERO: "fill", OBJECT: "object", BLOCK: "block"}
+_OWN_KINDS: Final = {ZERO: "fill", OBJECT: "object", BLOCK: "block", SUB: "sub-program"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class Instruction:
     """One instruction of a program.
 
     `kind` is loop (a ufunc's), gufunc, reduce, own (stagedad's loop), fill,
-    block (the `calls` that follow go block by block) or object (a call of
-    Python); `operands` are inputs, then outputs, as in0, t64 (a byte offset in
-    the workspace), const8, out1.
+    block (the `calls` that follow go block by block), sub-program (the blocks
+    of `cond` or `while_loop`) or object (a call of Python); `operands` are
+    inputs, then outputs, as in0, t64 (a byte offset in the workspace), const8,
+    out1.
     """
 
     kind: str
@@ -85,6 +87,6 @@ def _kind(step: Step) -> str:
         return "gufunc"
     if step.kind == SUM or step.operands[0] is step.operands[-1]:
         return "reduce"
-    if step.kernel.inner is not None:
+    if step.kernel.inner is not None and not step.kernel.is_quiet:
         return "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

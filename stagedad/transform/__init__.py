@@ -1,5 +1,7 @@
 """Graph to graph: differentiate, joint programs, passes."""
 
+from stagedad.transform._split import split_stage
+from stagedad.transform.cost import Cost, flops
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import differentiate, is_differentiable
@@ -13,15 +15,18 @@ from stagedad.transform.tangent import tangent
 __all__ = [
     "Capture",
     "CaptureInfo",
+    "Cost",
     "Gradient",
     "add_gradients",
     "cse",
     "dce",
     "differentiate",
+    "flops",
     "fold",
     "is_differentiable",
     "joint",
     "optimize",
     "simplify",
+    "split_stage",
     "tangent",
 ]

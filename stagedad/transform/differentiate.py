@@ -13,14 +13,14 @@ from stagedad.ops import OPS
 from stagedad.transform._reverse import TEMPLATES_LIMIT, Sweep
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
-from stagedad.transform.templates import rule_codes, specialise
+from stagedad.transform.templates import check_signature, rule_codes, specialise
 
 __all__ = ["NAN_POLICIES", "TEMPLATES_LIMIT", "differentiate", "is_differentiable"]
 
 NAN_POLICIES = ("masked", "strict")
 
 # One cache of templates a policy; keys are kinds, masks, types and attributes.
-templates: dict[str, dict[Any, Any]] = {policy: {} for policy in NAN_POLICIES}
+_templates: dict[str, dict[Any, Any]] = {policy: {} for policy in NAN_POLICIES}
 
 
 def differentiate(
@@ -85,7 +85,7 @@ def differentiate(
 def new_sweep(graph: Graph, nan_policy: str, *, whole: bool = False) -> Sweep:
     """Return the reverse sweep over `graph`, which it will extend."""
     rule = partial(specialise, masked=nan_policy == "masked")
-    return Sweep(graph, rule_codes, rule, templates[nan_policy], whole)
+    return Sweep(graph, rule_codes, rule, _templates[nan_policy], whole)
 
 
 def is_differentiable(node: Node) -> bool:
@@ -94,37 +94,33 @@ def is_differentiable(node: Node) -> bool:
     A structural zero (floor) counts: its derivative is known.  Integer and boolean results do
     not carry cotangents.
     """
-    op = OPS.get(node.kind)
-    outputs = node.outputs
-    if op is None or not any(v.type is None or v.type.is_inexact for v in outputs):
+    outputs = tuple(value.type for value in node.outputs)
+    if node.kind not in OPS or not any(t is None or t.is_inexact for t in outputs):
         return False
     inputs = tuple(value.type for value in node.inputs)
-    codes, is_list, is_complex = rule_codes(node.kind)
-    rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
-    if not is_list and len(inputs) != len(codes):
-        return False
+    attributes = node.attributes.explicit()
+    codes, _, is_complex = rule_codes(node.kind)
     if not is_complex and any(t is not None and t.dtype.kind == "c" for t in inputs):
         return False
+    # The last argument may be a list, whose rule is that of each operand left.
+    rules = [codes[min(i, len(codes) - 1)] for i in range(len(inputs))] if codes else []
     wanted = 0
+    is_zero = False
     for i, (rule, type_) in enumerate(zip(rules, inputs, strict=True)):
         if rule == 3:
             return False
-        if rule == 0 and (type_ is None or type_.is_inexact):
-            wanted |= 1 << i
-    if not wanted:
-        return any(rule == 1 for rule in rules)
+        if type_ is None or type_.is_inexact:
+            wanted |= (rule == 0) << i
+            is_zero |= rule == 1
     try:
-        specialise(
-            node.kind,
-            node.attributes.explicit(),
-            inputs,
-            tuple(value.type for value in outputs),
-            wanted,
-            (1 << len(outputs)) - 1,
-        )
+        if wanted:
+            present = (1 << len(outputs)) - 1
+            specialise(node.kind, attributes, inputs, outputs, wanted, present)
+        else:
+            check_signature(node.kind, attributes, inputs, outputs)
     except NotDifferentiable:
         return False
-    return True
+    return is_zero or wanted != 0
 
 
 def checked_policy(caller: str, nan_policy: str) -> None:

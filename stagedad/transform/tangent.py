@@ -13,6 +13,7 @@ from stagedad.transform._passes import zero_attributes
 from stagedad.transform._reverse import located
 from stagedad.transform.dce import dce
 from stagedad.transform.differentiate import checked_flags, checked_policy
+from stagedad.transform.templates import check_signature
 
 __all__ = ["tangent"]
 
@@ -43,6 +44,9 @@ def tangent(graph: Graph, moves: Sequence[bool], *, nan_policy: str = "masked") 
             tangents[value] = result.add_input(value.type, name=name)
     for node in source.nodes():
         node.clone_into(result, values)
+        if node.blocks and any(v in tangents for v in (*node.inputs, *node.closed_over)):
+            problem = f"{node.kind}: what runs blocks has no jvp"
+            raise located(NotDifferentiable(problem, op=node.kind), node)
         if any(value in tangents for value in node.inputs):
             moved = _node_tangent(node, values, tangents, result, nan_policy == "masked")
             tangents.update(
@@ -88,6 +92,12 @@ def _node_tangent(
     try:
         if op is None:
             raise NotDifferentiable(f"{node.kind}: is not an op of the table, so has no jvp")
+        check_signature(
+            node.kind,
+            node.attributes.explicit(),
+            tuple(value.type for value in node.inputs),
+            tuple(value.type for value in node.outputs),
+        )
         moving: dict[str, Any] = {}
         for i, argument in enumerate(op.arguments):
             given = node.inputs[i:] if argument.is_list else node.inputs[i : i + 1]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS, infer
 from stagedad.ops.formula import ZERO, bind, named_cotangents, vjp
 from stagedad.transform._template import Template
 from stagedad.types import TensorType
 
-__all__ = ["Recorder", "Slot", "rule_codes", "specialise"]
+__all__ = ["Recorder", "Slot", "check_signature", "rule_codes", "specialise"]
 
 Types = tuple["TensorType | None", ...]
 
@@ -35,17 +37,30 @@ class Recorder:
 
     def __init__(self, first_slot: int) -> None:
         self.first_slot = first_slot
+        self.made: dict[tuple[Any, ...], Any] = {}
         self.steps: list[tuple[str, tuple[int, ...], dict[str, Any], Types]] = []
         self.next_slot = first_slot
 
     def emit(self, kind: str, operands: Sequence[Slot], attributes: dict[str, Any]) -> Any:
-        """Record a node; returns the slot of its output, or a tuple of them."""
+        """Record a node; returns the slot of its output, or a tuple of them.
+
+        One that was recorded before is not recorded again: the formulas of two arguments may
+        have parts in common.
+        """
         types = infer(kind, tuple(operand.type for operand in operands), attributes)
         own = {k: v for k, v in attributes.items() if not _is_default(kind, k, v)}
-        self.steps.append((kind, tuple(operand.index for operand in operands), own, types))
+        indices = tuple(operand.index for operand in operands)
+        # By their text: 1, 1.0 and True are equal, and so are 0.0 and -0.0.  That of a long
+        # array leaves out its middle, so arrays count as themselves.
+        held = tuple(id(value) for value in own.values() if isinstance(value, np.ndarray))
+        key = (kind, indices, held, repr(sorted(own.items())))
+        if key in self.made:
+            return self.made[key]
+        self.steps.append((kind, indices, own, types))
         slots = tuple(Slot(self.next_slot + i, type_) for i, type_ in enumerate(types))
         self.next_slot += len(types)
-        return slots[0] if len(slots) == 1 else slots
+        self.made[key] = slots[0] if len(slots) == 1 else slots
+        return self.made[key]
 
     def template(self, results: Sequence[int], primal_slots: int) -> Template:
         """Return the steps that the results need, renumbered without the others."""
@@ -85,13 +100,14 @@ def specialise(
     """Return the rule of a node: bit i of `wanted` asks for the cotangent of operand i.
 
     Bit j of `present` says that output j has a cotangent; the others are structural zeros.
-    Raises: NotDifferentiable if a wanted operand has no rule.
+    Raises: NotDifferentiable, naming op and argument, if a wanted operand has no rule.
     """
     op = OPS.get(kind)
     if op is None:
         raise NotDifferentiable(
             f"{kind}: is not an op of the table, so has no derivative", op=kind
         )
+    check_signature(kind, attributes, inputs, outputs)
     primal = len(inputs) + len(outputs)
     recorder = Recorder(primal + len(outputs))
     operands = [Slot(i, type_) for i, type_ in enumerate(inputs)]
@@ -102,18 +118,45 @@ def specialise(
     env = bind(op, operands, attributes, results, **named_cotangents(op, cotangents))
     found = [_NONE] * len(inputs)
     for number, argument in enumerate(op.arguments):
-        if argument.is_list:
-            flags = [bool(wanted >> i & 1) for i in range(number, len(inputs))]
-            if any(flags):
-                parts = vjp(op, argument.name, env, recorder, masked, flags)
-                for i, (part, flag) in enumerate(zip(parts, flags, strict=True), number):
-                    if flag and part is not ZERO:
-                        found[i] = part.index
-        elif wanted >> number & 1:
-            part = vjp(op, argument.name, env, recorder, masked)
-            if part is not ZERO:
-                found[number] = part.index
+        count = len(inputs) - number if argument.is_list else 1
+        flags = [bool(wanted >> i & 1) for i in range(number, number + count)]
+        if not any(flags):
+            continue
+        try:
+            each = flags if argument.is_list else None
+            parts = vjp(op, argument.name, env, recorder, masked, each)
+        except NotDifferentiable as error:
+            raise _named(error, kind, argument.name) from None
+        for i, part in enumerate(parts if argument.is_list else (parts,), number):
+            if flags[i - number] and part is not ZERO:
+                found[i] = part.index
     return recorder.template(found, primal)
+
+
+def check_signature(
+    kind: str, attributes: dict[str, Any], inputs: Types, outputs: Types
+) -> None:
+    """Raise NotDifferentiable if an op of the table does not take or give so much.
+
+    A node that was edited may have operands or results too few or too many; a rule would
+    read past them, or ignore some in silence.
+    """
+    try:
+        count = len(infer(kind, inputs, attributes))
+    except (TypeError, ValueError) as error:
+        raise NotDifferentiable(str(error), op=kind) from error
+    if count != len(outputs):
+        raise NotDifferentiable(f"{kind}: gives {count} results: {len(outputs)}", op=kind)
+
+
+def _named(error: NotDifferentiable, kind: str, argument: str) -> NotDifferentiable:
+    """Return `error` as one of op `kind`: a rule may have met it in an op that it uses."""
+    text = str(error)
+    if error.op is not None and error.op != kind:
+        text = text.replace(f"{error.op}: ", f"{kind}: ", 1)
+    made = NotDifferentiable(text, op=kind, argument=error.argument or argument)
+    made.hint = error.hint
+    return made
 
 
 def rule_codes(kind: str) -> tuple[bytes, bool, bool]:

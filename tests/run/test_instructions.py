@@ -266,3 +266,23 @@ def test_a_negated_value_that_is_read_elsewhere_stays():
     first, second = program(x, y)
     assert np.array_equal(first, x - 2)
     assert second == -2
+
+
+@pytest.mark.parametrize("n", [6, 3000])
+@pytest.mark.parametrize("kind", ["unslice", "take_add"])
+def test_entries_added_to_a_negated_value_are_not_lost(kind, n):
+    def build(graph, x, y, few, indices):
+        negated = graph.insert("neg", y)
+        if kind == "unslice":
+            part = graph.insert(kind, few, shape=(n,), start=(1,), stop=(3,), step=(1,))
+        else:
+            part = graph.insert(kind, few, indices, shape=(n,))
+        return graph.insert("add", x, graph.insert("add", negated, part))
+
+    program = built(build, f"f64[{n}]", f"f64[{n}]", "f64[2]", "i64[2]")
+    x, y = np.random.default_rng(n).normal(size=(2, n))
+    few = np.array([10.0, 20.0])
+    (result,) = program(x, y, few, np.array([1, 2]))
+    part = np.zeros(n)
+    part[1:3] = few
+    np.testing.assert_array_equal(result, x + (-y + part))

@@ -4,6 +4,7 @@ from stagedad.ir._slabs cimport Slabs
 
 
 cdef class Graph(Slabs):
+    cdef int32_t add_param(self, int32_t param, object type, object name) except -1
     cdef int32_t build(self, str kind, tuple inputs, object outputs, object location,
                        object scope, dict attributes, tuple types) except -1
 

@@ -5,10 +5,10 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-import numpy as np
-
-from stagedad.errors import VerifyError
 from stagedad.types import as_type
+
+from stagedad.ir._clone cimport (
+    clone_block, clone_input, clone_node, clone_outputs, value_map_for)
 
 from stagedad.ir._handles cimport (
     Node, Value, attach_checked, input_handles, node_handle, output_handles, own_value,
@@ -16,11 +16,15 @@ from stagedad.ir._handles cimport (
 from stagedad.ir._kinds cimport (
     attribute_defaults, infer_types, kind_index, own_attributes, quick_types)
 from stagedad.ir._slabs cimport (
-    NONE, PARAM, RETURN, NodeRec, Slabs, UseRec, ValueRec, check_place, checked_stage,
-    release_slabs, shared, value_map_for)
+    BODY, NONE, PARAM, RETURN, BlockRec, NodeRec, Slabs, UseRec, ValueRec, check_place,
+    checked_stage, release_slabs, shared)
 
-from stagedad.ir._handles import iterate
 from stagedad.ir._slabs import NAME
+from stagedad.ir._walk import iterate, walk
+
+
+# Freeing a graph frees those that its attributes hold, one call within the other.
+cdef int MOST_NESTED = 100
 
 
 cdef Graph empty_graph():
@@ -42,8 +46,9 @@ cdef class Graph(Slabs):
 
     __hash__ = None
 
-    def __init__(self):
-        pass
+    def __init__(self, scope_root=None):
+        check_place(None, scope_root)
+        self.scope_root = self.current_scope = scope_root
 
     # -- building --------------------------------------------------------------------------
 
@@ -51,21 +56,56 @@ cdef class Graph(Slabs):
         """Append an input of this type (a TensorType, its text, or None for unknown).
 
         A `name` that is taken gets a suffix `.1`, `.2`, ...
+
+        Given:  graph(%a)
+        Do:     graph.add_input("f64[3]", name="b")
+        Gives:  graph(%a, %b : f64[3])
         """
+        self.check_editable()
+        return value_handle(self, self.add_param(PARAM, type, name))
+
+    cdef int32_t add_param(self, int32_t param, object type, object name) except -1:
+        """Append an input to the block of the node `param`."""
         cdef int32_t value
-        self.check_usable()
         type = as_type(type)
         if name is not None and not NAME.match(name):
             raise ValueError(f"add_input: not a name: {name!r}\nhint: letters, digits, _ and .")
-        value = self.new_value(PARAM, self.current_stage, type)
+        value = self.new_value(param, self.current_stage, type)
         if name is not None:
             self.set_name(value, name)
-        return value_handle(self, value)
+        return value
+
+    def erase_input(self, Py_ssize_t i):
+        """Remove input `i`, which must be unused; later inputs move up.
+
+        Given:  graph(%a, %b, %c)
+        Do:     graph.erase_input(1)
+        Gives:  graph(%a, %c)
+        """
+        self.check_usable()
+        node_handle(self, PARAM).erase_output(i)
+
+    def erase_output(self, Py_ssize_t i):
+        """Remove output `i`; later outputs move up.
+
+        Given:  return (%2, %3, %4)
+        Do:     graph.erase_output(0)
+        Gives:  return (%3, %4)
+        """
+        self.check_usable()
+        node_handle(self, RETURN).remove_input(i)
 
     def register_output(self, Value value not None):
-        """Append `value` to the outputs; returns its offset.  A value may be returned twice."""
+        """Append `value` to the outputs; returns its offset.  A value may be returned twice.
+
+        Given:  %1 = f(%a)
+                return (%1)
+        Do:     graph.register_output(%a)
+        Gives:  %1 = f(%a)
+                return (%1, %a)
+        """
         cdef int32_t index
-        self.check_usable()
+        self.check_editable()
         index = own_value(self, value)
         self.push_input(RETURN, index)
         return self.node_recs[RETURN].input_count - 1
@@ -79,27 +119,65 @@ cdef class Graph(Slabs):
 
         Raises: ForeignValue if an input is of another graph; ShapeError, DTypeError or
         TypeError if the op does not take these operands or attributes.
+
+        Given:  %1 = f(%a)
+        Do:     graph.create("g", %1).insert_after(node)
+        Gives:  %1 = f(%a)
+                %2 = g(%1)
         """
         return node_handle(
             self, self.build(kind, inputs, outputs, location, scope, attributes, None)
         )
 
     def append(self, Node node not None):
-        """Put an unattached node at the end.  Returns the node."""
-        self.check_usable()
-        attach_checked(self, node, RETURN)
+        """Put an unattached node at the end (of the block, `inside` one).  Returns the node.
+
+        Given:  %1 = f(%a)
+        Do:     graph.append(graph.create("g", %1))
+        Gives:  %1 = f(%a)
+                %2 = g(%1)
+        """
+        self.check_editable()
+        attach_checked(self, node, self.end_of_point())
         return node
+
+    def prepend(self, Node node not None):
+        """Put an unattached node at the beginning.  Returns the node.
+
+        Given:  %1 = f(%a)
+        Do:     graph.prepend(graph.create("g", %a))
+        Gives:  %2 = g(%a)
+                %1 = f(%a)
+        """
+        self.check_editable()
+        attach_checked(self, node, self.node_recs[RETURN].next)
+        return node
+
+    def inside(self, block):
+        """Return a context manager in which new nodes go to the end of `block`.
+
+        >>> graph = Graph()
+        >>> node = graph.append(graph.create("cond", graph.add_input("b1[]")))
+        >>> with graph.inside(node.add_block()):
+        ...     one = graph.constant(1.0)
+        """
+        from stagedad.ir._blocks import point_of
+        self.check_editable()
+        return _Setting(self, _set_point, point_of(self, block))
 
     def insert(self, str kind not None, *inputs, outputs=None, location=None, scope=None,
                **attributes):
         """Create a node at the end.  Returns its output, or a tuple if it has not exactly one.
 
+        Within `graph.inside(block)`, the end is that of the block.
+
         Given:  %a, %b
         Do:     graph.insert("mul", %a, %b)
         Gives:  %2 = mul(%a, %b)
         """
+        cdef int32_t before = self.end_of_point()
         cdef int32_t node = self.build(kind, inputs, outputs, location, scope, attributes, None)
-        self.attach(node, RETURN)
+        self.attach(node, before)
         if self.node_recs[node].output_count == 1:
             return value_handle(self, self.node_recs[node].first_output)
         return output_handles(self, node)
@@ -108,12 +186,18 @@ cdef class Graph(Slabs):
                      scope=None):
         """Create a node at the end whose outputs have these types, the op's rule not asked.
 
-        For readers of text and files, which verify afterwards.  Returns the outputs.
+        For readers of text and files, which verify afterwards.  Returns the node.
+
+        Given:  %1 = f(%a)
+        Do:     graph.insert_typed("g", [%1], {"k": 2}, [None, None])
+        Gives:  %1 = f(%a)
+                %2, %3 = g[k=2](%1)
         """
+        cdef int32_t before = self.end_of_point()
         cdef int32_t node
         node = self.build(kind, tuple(inputs), None, location, scope, attributes, tuple(types))
-        self.attach(node, RETURN)
-        return output_handles(self, node)
+        self.attach(node, before)
+        return node_handle(self, node)
 
     cdef int32_t build(self, str kind, tuple inputs, object outputs, object location,
                        object scope, dict attributes, tuple types) except -1:
@@ -127,7 +211,7 @@ cdef class Graph(Slabs):
         cdef PyObject *few[2]
         cdef bint small = (
             types is None and outputs is None and not attributes and len(inputs) <= 2)
-        self.check_usable()
+        self.check_editable()
         kind_id = kind_index(kind)
         if kind_id <= RETURN:
             raise ValueError(f"create: `{kind}` is the graph's own node")
@@ -163,6 +247,8 @@ cdef class Graph(Slabs):
         self.set_attributes(node, own)
         if location is not None:
             self.node_recs[node].location = shared(<PyObject *>location)
+        if scope is None:
+            scope = self.current_scope
         if scope is not None:
             self.node_recs[node].scope = shared(<PyObject *>scope)
         for i in range(<int32_t>len(types)):
@@ -174,6 +260,11 @@ cdef class Graph(Slabs):
 
         An array's contents are read at each run, so later changes are seen; `sd.fold` and the
         text form take the contents of the moment.
+
+        Given:  %1 = f(%a)
+        Do:     graph.constant(2.5)
+        Gives:  %1 = f(%a)
+                %2 : f64[] = constant[value=2.5]()
         """
         if dtype is None:
             return self.insert("constant", value=value, location=location)
@@ -183,11 +274,20 @@ cdef class Graph(Slabs):
         """Clone the nodes of `source` at the end, its inputs standing for `values`.
 
         Returns the values that stand for its outputs.
+
+        Given:  graph(%a)
+                %1 = f(%a)
+                return (%1)
+        Do:     graph.inline(graph.copy(), (%1,))
+        Gives:  graph(%a)
+                %1 = f(%a)
+                %2 = f(%1)
+                return (%1)
         """
         cdef int32_t *value_map
-        cdef int32_t value, node, i
+        cdef int32_t value, i
         cdef list mapped = []
-        self.check_usable()
+        self.check_editable()
         source.check_usable()
         values = tuple(values)
         if len(values) != source.node_recs[PARAM].output_count:
@@ -199,17 +299,14 @@ cdef class Graph(Slabs):
             raise ValueError("inline: a graph into itself\nhint: inline graph.copy()")
         for given in values:
             own_value(self, <Value?>given)
-        self.assumes_real = self.assumes_real or source.assumes_real
+        self.is_for_reals = self.is_for_reals or source.is_for_reals
         value_map = value_map_for(source)
         try:
             value = source.node_recs[PARAM].first_output
             for given in values:
                 value_map[value] = (<Value>given).index
                 value = source.value_recs[value].next_output
-            node = source.node_recs[RETURN].next
-            while node != RETURN:
-                self.clone_node(source, node, value_map)
-                node = source.node_recs[node].next
+            clone_block(self, source, BODY, value_map)
             for i in range(source.node_recs[RETURN].input_count):
                 value = source.use_recs[source.node_recs[RETURN].first_input + i].value
                 mapped.append(value_handle(self, value_map[value]))
@@ -221,29 +318,26 @@ cdef class Graph(Slabs):
         """Return an equal graph: same names, stages and order; ids counted anew."""
         cdef Graph new = Graph.__new__(Graph)
         cdef int32_t *value_map
-        cdef int32_t value, node, i
+        cdef int32_t value, node
         self.check_usable()
         value_map = value_map_for(self)
         try:
             value = self.node_recs[PARAM].first_output
             while value != NONE:
                 new.current_stage = self.value_recs[value].stage
-                value_map[value] = new.clone_input(self, value)
+                value_map[value] = clone_input(new, self, value)
                 value = self.value_recs[value].next_output
             node = self.node_recs[RETURN].next
             while node != RETURN:
                 new.current_stage = self.node_recs[node].stage
-                new.clone_node(self, node, value_map)
+                clone_node(new, self, node, value_map)
                 node = self.node_recs[node].next
-            for i in range(self.node_recs[RETURN].input_count):
-                value = self.use_recs[self.node_recs[RETURN].first_input + i].value
-                if value_map[value] == NONE:
-                    raise VerifyError(f"copy: output {i} is not computed in the graph")
-                new.push_input(RETURN, value_map[value])
-            new.current_stage = self.current_stage
-            new.assumes_real = self.assumes_real
+            clone_outputs(new, self, BODY, value_map, RETURN)
         finally:
             free(value_map)
+        new.current_stage = self.current_stage
+        new.current_scope, new.scope_root = self.current_scope, self.scope_root
+        new.is_for_reals = self.is_for_reals
         return new
 
     def __copy__(self):
@@ -253,26 +347,36 @@ cdef class Graph(Slabs):
         return self.copy()
 
     def take_over(self):
-        """Move everything into a new graph and leave this one consumed."""
+        """Move everything into a new graph and leave this one consumed.
+
+        Given:  %1 = f(%a)
+        Do:     graph = graph.take_over()
+        Gives:  %1 = f(%a)
+        """
         cdef Graph new = Graph.__new__(Graph)
-        self.check_usable()
+        self.check_editable()
         release_slabs(new)
         new.node_recs, self.node_recs = self.node_recs, NULL
         new.value_recs, self.value_recs = self.value_recs, NULL
         new.use_recs, self.use_recs = self.use_recs, NULL
+        new.block_recs, self.block_recs = self.block_recs, NULL
         new.node_used, new.node_room, new.free_node = (
             self.node_used, self.node_room, self.free_node)
         new.value_used, new.value_room, new.free_value = (
             self.value_used, self.value_room, self.free_value)
         new.use_used, new.use_room = self.use_used, self.use_room
+        new.block_used, new.block_room, new.free_block = (
+            self.block_used, self.block_room, self.free_block)
+        new.point_generation = new.block_recs[BODY].generation
         memcpy(new.free_runs, self.free_runs, sizeof(self.free_runs))
-        new.size, new.current_stage = self.size, self.current_stage
+        new.current_stage = self.current_stage
+        new.current_scope, new.scope_root = self.current_scope, self.scope_root
         new.next_id, new.epoch = self.next_id, self.epoch
-        new.assumes_real = self.assumes_real
+        new.is_for_reals = self.is_for_reals
         new.names, new.by_name, new.suffixes = self.names, self.by_name, self.suffixes
         self.names, self.by_name, self.suffixes = {}, {}, {}
-        self.node_used = self.value_used = self.use_used = self.size = 0
-        self.node_room = self.value_room = self.use_room = 0
+        self.node_used = self.value_used = self.use_used = self.block_used = 0
+        self.node_room = self.value_room = self.use_room = self.block_room = 0
         self.consumed = True
         return new
 
@@ -290,23 +394,38 @@ cdef class Graph(Slabs):
         self.check_usable()
         return input_handles(self, RETURN)
 
-    def nodes(self):
-        """Iterate over the nodes in order; destroying or moving the current one is safe."""
+    def nodes(self, *, nested=False):
+        """Iterate over the nodes in order; destroying or moving the current one is safe.
+
+        `nested` gives also what is in their blocks, each node before its own.
+        """
         self.check_usable()
-        return iterate(self, False)
+        if nested:
+            return walk(self)
+        return iterate(self, BODY, self.block_recs[BODY].generation, False)
 
     def __iter__(self):
         return self.nodes()
 
     def __reversed__(self):
         self.check_usable()
-        return iterate(self, True)
+        return iterate(self, BODY, self.block_recs[BODY].generation, True)
 
     def __len__(self):
-        return self.size
+        return 0 if self.consumed else self.block_recs[BODY].size
 
     def __bool__(self):
         return True
+
+    @property
+    def assumes_real(self):
+        """Whether a derivative was taken for unknown dtypes: complex values are refused."""
+        return self.is_for_reals
+
+    @assumes_real.setter
+    def assumes_real(self, flag):
+        self.check_editable()
+        self.is_for_reals = flag
 
     @property
     def stage(self):
@@ -315,28 +434,64 @@ cdef class Graph(Slabs):
 
     @stage.setter
     def stage(self, stage):
+        self.check_editable()
         self.current_stage = checked_stage(stage)
 
     def advance_stage(self):
         """Raise the stage of what is created from now on by one.  Returns the new stage."""
-        self.check_usable()
-        self.current_stage += 1
+        self.check_editable()
+        self.current_stage = checked_stage(self.current_stage + 1)
         return self.current_stage
 
     def set_stage_temporarily(self, stage):
         """Return a context manager in which new nodes and values get `stage`."""
-        return _StageScope(self, checked_stage(stage))
+        self.check_editable()
+        return _Setting(self, _set_stage, checked_stage(stage))
+
+    @property
+    def scope(self):
+        """The scope that new nodes get, a path as `encoder/layer0`, or None."""
+        return self.current_scope
+
+    @scope.setter
+    def scope(self, scope):
+        self.check_editable()
+        check_place(None, scope)
+        self.current_scope = scope
+
+    def push_scope(self, name):
+        """Go one scope deeper: new nodes get the path with `/name` at its end."""
+        self.check_editable()
+        check_place(None, name)
+        if name is None:
+            raise ValueError("push_scope: a scope has a name")
+        self.current_scope = (
+            name if self.current_scope is None else f"{self.current_scope}/{name}")
+
+    def pop_scope(self):
+        """Leave the innermost scope.  Returns its name.
+
+        Raises: ValueError at the scope that the graph began with.
+        """
+        cdef str name, around, slash
+        self.check_editable()
+        if self.current_scope is None or self.current_scope == self.scope_root:
+            raise ValueError("pop_scope: no scope was pushed")
+        around, slash, name = self.current_scope.rpartition("/")
+        self.current_scope = around if slash else None
+        return name
+
+    def set_scope_temporarily(self, scope):
+        """Return a context manager in which new nodes get this scope, a path."""
+        self.check_editable()
+        check_place(None, scope)
+        return _Setting(self, _set_scope, scope)
 
     @property
     def constants(self):
-        """The arrays held by `constant` nodes, in node order."""
-        found = []
-        for node in self.nodes():
-            if node.kind == "constant":
-                value = node.attributes["value"]
-                if isinstance(value, np.ndarray):
-                    found.append(value)
-        return tuple(found)
+        """The arrays that attributes hold, in the order of the text form."""
+        from stagedad.ir._held import held_arrays
+        return held_arrays(self)
 
     def __str__(self):
         from stagedad.ir.text import print_graph
@@ -346,7 +501,7 @@ cdef class Graph(Slabs):
         if self.consumed:
             return "<consumed Graph>"
         return (
-            f"<Graph: {self.node_recs[PARAM].output_count} inputs, {self.size} nodes, "
+            f"<Graph: {self.node_recs[PARAM].output_count} inputs, {len(self)} nodes, "
             f"{self.node_recs[RETURN].input_count} outputs>"
         )
 
@@ -376,7 +531,7 @@ cdef class Graph(Slabs):
         """Return the bytes that the slabs occupy."""
         return (
             self.node_room * sizeof(NodeRec) + self.value_room * sizeof(ValueRec)
-            + self.use_room * sizeof(UseRec)
+            + self.use_room * sizeof(UseRec) + self.block_room * sizeof(BlockRec)
         )
 
     def __reduce__(self):
@@ -384,18 +539,57 @@ cdef class Graph(Slabs):
         return parse_graph, (print_graph(self, exact=True), self.constants)
 
 
-class _StageScope:
-    """Context manager that sets a graph's stage and puts the old one back."""
+class _Setting:
+    """Context manager that sets something of a graph and puts the old one back."""
 
-    def __init__(self, graph, stage):
+    def __init__(self, graph, set_, wanted):
         self.graph = graph
-        self.stage = stage
-        self.before = None
+        self.set_ = set_
+        self.wanted = wanted
+        self.before = []
 
     def __enter__(self):
-        self.before = self.graph.stage
-        (<Graph>self.graph).current_stage = self.stage
+        self.before.append(self.set_(self.graph, self.wanted))
         return self.graph
 
     def __exit__(self, *exc):
-        (<Graph>self.graph).current_stage = self.before
+        self.set_(self.graph, self.before.pop())
+
+
+def _set_stage(Graph graph, stage):
+    """Set the stage.  Returns the old one."""
+    before = graph.current_stage
+    graph.current_stage = stage
+    return before
+
+
+def _set_scope(Graph graph, scope):
+    before = graph.current_scope
+    graph.current_scope = scope
+    return before
+
+
+def _set_point(Graph graph, point):
+    before = (graph.point, graph.point_generation)
+    graph.point, graph.point_generation = point
+    return before
+
+
+def frozen_copy(Graph graph not None):
+    """A read-only copy, for an attribute to hold; a frozen graph itself.
+
+    Nodes share their attributes with their copies, so what these hold must not change; and so
+    no graph can come to hold itself.
+    """
+    from stagedad.ir._held import nesting
+    cdef Graph made
+    cdef int32_t depth
+    if graph.frozen:
+        return graph
+    depth = nesting(graph)
+    if depth >= MOST_NESTED:
+        raise ValueError(f"graph: attributes hold graphs {depth} deep\nhint: inline some")
+    made = graph.copy()
+    made.nesting = depth + 1
+    made.frozen = True
+    return made

@@ -11,6 +11,7 @@ cdef class Value:
     cdef uint32_t generation
     cdef object __weakref__
     cdef int32_t live(self) except -1
+    cdef int32_t editable(self) except -1
 
 
 cdef class Node:
@@ -19,6 +20,7 @@ cdef class Node:
     cdef uint32_t generation
     cdef object __weakref__
     cdef int32_t live(self) except -1
+    cdef int32_t editable(self) except -1
 
 
 cdef Node node_handle(Slabs graph, int32_t index)

@@ -1,20 +1,22 @@
 """The handles: what Python holds of the values and nodes of a graph."""
 
 from collections import namedtuple
-from collections.abc import MutableMapping
 
 import cython
 
 from cpython.ref cimport Py_XDECREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free
 
 from stagedad.errors import ForeignValue, StaleHandle
-from stagedad.ops import REQUIRED
 from stagedad.types import as_type
 
-from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_name, own_attributes
+from stagedad.ir._kinds cimport kind_name
+from stagedad.ir._clone cimport (
+    clone_node, clone_shell, is_inside, outer_reads, used_outside, value_map_for)
 from stagedad.ir._slabs cimport (
-    NONE, PARAM, RETURN, NodeRec, Slabs, check_place, checked_stage, describe, shared, shown)
+    BODY, NONE, PARAM, RETURN, NodeRec, Slabs, check_place, checked_stage, describe, is_end,
+    shared, shown)
 
 from stagedad.ir._move import move_legally
 
@@ -27,6 +29,7 @@ cdef extern from *:
     const int STAGEDAD_DEBUG
 
 cdef int64_t live_handles = 0            # counted in debug builds only
+cdef object attributes_of = None         # the class, once it was asked for
 
 Use = namedtuple("Use", "user offset")
 Use.__doc__ = """One operand slot: `user.inputs[offset]` reads the value."""
@@ -58,6 +61,12 @@ cdef class Value:
             raise StaleHandle("value: it was destroyed")
         return self.index
 
+    cdef int32_t editable(self) except -1:
+        """As `live`, for those who are about to change something."""
+        cdef int32_t index = self.live()
+        self.graph.check_editable()
+        return index
+
     def __dealloc__(self):
         global live_handles
         if STAGEDAD_DEBUG and self.graph is not None:
@@ -88,22 +97,32 @@ cdef class Value:
 
     @property
     def name(self):
-        """The name, or None.  Setting a name that is taken adds a suffix `.1`, `.2`, ..."""
+        """The name, or None.  Setting a name that is taken adds a suffix `.1`, `.2`, ...
+
+        Given:  %1 = f(%a)
+        Do:     %1.name = "y"
+        Gives:  %y = f(%a)
+        """
         return self.graph.names.get(self.live())
 
     @name.setter
     def name(self, name):
-        self.graph.set_name(self.live(), name)
+        self.graph.set_name(self.editable(), name)
 
     @property
     def type(self):
-        """The TensorType, or None for unknown; may be set to a TensorType, its text or None."""
+        """The TensorType, or None for unknown; may be set to a TensorType, its text or None.
+
+        Given:  %1 = f(%a)
+        Do:     %1.type = "f64[3]"
+        Gives:  %1 : f64[3] = f(%a)
+        """
         cdef PyObject *type = self.graph.value_recs[self.live()].type
         return None if type == NULL else <object>type
 
     @type.setter
     def type(self, type):
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
         cdef PyObject *old
         type = as_type(type)
         old = self.graph.value_recs[index].type
@@ -119,7 +138,7 @@ cdef class Value:
 
     @stage.setter
     def stage(self, stage):
-        self.graph.value_recs[self.live()].stage = checked_stage(stage)
+        self.graph.value_recs[self.editable()].stage = checked_stage(stage)
 
     @property
     def node(self):
@@ -162,7 +181,7 @@ cdef class Value:
 
         Cost: O(uses); no allocation.  Raises: ForeignValue if `new` is of another graph.
         """
-        cdef int32_t old = self.live()
+        cdef int32_t old = self.editable()
         cdef int32_t into = own_value(self.graph, new)
         cdef int32_t kept = NONE if except_ is None else own_node(self.graph, except_)
         return self.graph.replace_uses(old, into, kept)
@@ -189,6 +208,12 @@ cdef class Node:
                 graph.check_usable()
             raise StaleHandle("node: it was destroyed")
         return self.index
+
+    cdef int32_t editable(self) except -1:
+        """As `live`, for those who are about to change something."""
+        cdef int32_t index = self.live()
+        self.graph.check_editable()
+        return index
 
     def __dealloc__(self):
         global live_handles
@@ -248,13 +273,19 @@ cdef class Node:
 
     @stage.setter
     def stage(self, stage):
-        self.graph.node_recs[self.live()].stage = checked_stage(stage)
+        cdef int32_t index = self.editable()
+        if is_end(self.graph, index):
+            raise ValueError(f"stage: that of `{self.kind}` is fixed")
+        self.graph.node_recs[index].stage = checked_stage(stage)
 
     @property
     def attributes(self):
         """The attributes, declared defaults included: a mutable mapping."""
+        global attributes_of
         self.live()
-        return Attributes(self)
+        if attributes_of is None:
+            from stagedad.ir._attributes import Attributes as attributes_of
+        return attributes_of(self)
 
     @property
     def location(self):
@@ -264,7 +295,7 @@ cdef class Node:
 
     @location.setter
     def location(self, location):
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
         cdef PyObject *old = self.graph.node_recs[index].location
         check_place(location, None)
         self.graph.node_recs[index].location = (
@@ -279,23 +310,79 @@ cdef class Node:
 
     @scope.setter
     def scope(self, scope):
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
         cdef PyObject *old = self.graph.node_recs[index].scope
         check_place(None, scope)
         self.graph.node_recs[index].scope = NULL if scope is None else shared(<PyObject *>scope)
         Py_XDECREF(old)
 
     @property
+    def origin(self):
+        """What it is of the derivative of: the id of a value of `Gradient.f`; or None."""
+        cdef int32_t origin = self.graph.node_recs[self.live()].origin
+        return None if origin == NONE else origin
+
+    @origin.setter
+    def origin(self, origin):
+        cdef int32_t index = self.editable()
+        if origin is not None and (
+                not isinstance(origin, int) or not 0 <= origin <= 0x7FFFFFFF):
+            raise ValueError(f"node: an origin is the id of a value, or None: {origin!r}")
+        self.graph.node_recs[index].origin = NONE if origin is None else origin
+
+    @property
     def blocks(self):
-        """The sub-blocks; no op of the table has any yet."""
-        self.live()
-        return ()
+        """The blocks, in order: a tuple made for this call."""
+        if self.graph.node_recs[self.live()].first_block == NONE:
+            return ()
+        from stagedad.ir._blocks import blocks_of
+        return blocks_of(self)
+
+    @property
+    def block(self):
+        """The block of another node that it is in; None for the graph's own sequence."""
+        if self.graph.node_recs[self.live()].block <= BODY:
+            return None
+        from stagedad.ir._blocks import block_around
+        return block_around(self)
+
+    @property
+    def closed_over(self):
+        """The values that its blocks read from outside, each once, in order: a tuple."""
+        cdef int32_t index = self.live()
+        return tuple([value_handle(self.graph, value)
+                      for value in outer_reads(self.graph, index)])
 
     @property
     def attached(self):
-        """Whether the node is in the graph's order."""
+        """Whether the node is in an order: the graph's, or that of a block."""
+        return self.graph.node_recs[self.live()].block != NONE
+
+    @property
+    def next(self):
+        """The node after it in its block, or None: where to go on scanning."""
+        return self._neighbour(False)
+
+    @property
+    def prev(self):
+        """The node before it in its block, or None."""
+        return self._neighbour(True)
+
+    def _neighbour(self, bint backward):
         cdef int32_t index = self.live()
-        return index <= RETURN or self.graph.node_recs[index].next != NONE
+        cdef NodeRec *rec = &self.graph.node_recs[index]
+        cdef int32_t found
+        if rec.kind == PARAM:
+            if backward:
+                return None
+            found = self.graph.node_recs[self.graph.block_recs[rec.block].back].next
+        elif rec.kind == RETURN and not backward:
+            return None
+        else:
+            found = rec.prev if backward else rec.next
+        if found == NONE or is_end(self.graph, found):
+            return None
+        return node_handle(self.graph, found)
 
     def has_uses(self):
         """Return whether any output is used."""
@@ -313,8 +400,8 @@ cdef class Node:
         Do:     node.add_input(%4)
         Gives:  %3 = f(%1, %2, %4)
         """
-        cdef int32_t index = self.live()
-        if index == PARAM:
+        cdef int32_t index = self.editable()
+        if self.graph.node_recs[index].kind == PARAM:
             raise ValueError("add_input: the param node has no operands\nhint: graph.add_input")
         self.graph.push_input(index, own_value(self.graph, value))
 
@@ -325,7 +412,7 @@ cdef class Node:
         Do:     node.replace_input(1, %4)
         Gives:  %3 = f(%1, %4)
         """
-        cdef int32_t use = operand(self.graph, self.live(), i)
+        cdef int32_t use = operand(self.graph, self.editable(), i)
         cdef int32_t new = own_value(self.graph, value)
         cdef int32_t old = self.graph.use_recs[use].value
         self.graph.unlink(use)
@@ -339,7 +426,7 @@ cdef class Node:
         Do:     node.replace_input_with(%1, %4)
         Gives:  %3 = f(%4, %2, %4)
         """
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
         cdef int32_t from_ = own_value(self.graph, old)
         cdef int32_t into = own_value(self.graph, new)
         cdef int32_t first = self.graph.node_recs[index].first_input
@@ -359,7 +446,7 @@ cdef class Node:
         Do:     node.remove_input(0)
         Gives:  %4 = f(%2, %3)
         """
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
         cdef int32_t use = operand(self.graph, index, i)
         cdef NodeRec *rec = &self.graph.node_recs[index]
         self.graph.unlink(use)
@@ -368,8 +455,13 @@ cdef class Node:
         rec.input_count -= 1
 
     def remove_all_inputs(self):
-        """Remove every operand."""
-        cdef int32_t index = self.live()
+        """Remove every operand.
+
+        Given:  %3 = f(%1, %2)
+        Do:     node.remove_all_inputs()
+        Gives:  %3 = f()
+        """
+        cdef int32_t index = self.editable()
         cdef NodeRec *rec = &self.graph.node_recs[index]
         cdef int32_t i
         for i in range(rec.input_count):
@@ -377,18 +469,28 @@ cdef class Node:
         rec.input_count = 0
 
     def add_output(self, type=None):
-        """Append an output of this type.  Returns the Value."""
-        cdef int32_t index = self.live()
+        """Append an output of this type.  Returns the Value.
+
+        Given:  %1 = f(%a)
+        Do:     node.add_output("f64[]")
+        Gives:  %1, %2 : f64[] = f(%a)
+        """
+        cdef int32_t index = self.editable()
         type = as_type(type)
-        if index == RETURN:
+        if self.graph.node_recs[index].kind == RETURN:
             raise ValueError("add_output: the return node has none\nhint: register_output")
         return value_handle(
             self.graph, self.graph.new_value(index, self.graph.current_stage, type)
         )
 
     def erase_output(self, Py_ssize_t i):
-        """Remove output `i`, which must be unused; later outputs move up."""
-        cdef int32_t index = self.live()
+        """Remove output `i`, which must be unused; later outputs move up.
+
+        Given:  %1, %2, %3 = f(%a)
+        Do:     node.erase_output(1)
+        Gives:  %1, %3 = f(%a)
+        """
+        cdef int32_t index = self.editable()
         cdef Slabs graph = self.graph
         cdef NodeRec *rec = &graph.node_recs[index]
         cdef int32_t before = NONE
@@ -414,8 +516,78 @@ cdef class Node:
         rec.output_count -= 1
         graph.free_value_record(value)
 
+    def replace_all_uses_with(self, Node other not None):
+        """Make the users of this node's outputs read those of `other`, pair by pair.
+
+        Given:  %2 = f(%1)
+                %3 = g(%1)
+                %4 = h(%2)
+        Do:     node_of_2.replace_all_uses_with(node_of_3)
+        Gives:  %2 = f(%1)
+                %3 = g(%1)
+                %4 = h(%3)
+
+        Returns how many uses moved.  Raises: ValueError if the nodes have not as many outputs.
+        """
+        cdef Slabs graph = self.graph
+        cdef int32_t index = self.editable()
+        cdef int32_t into = own_node(graph, other)
+        cdef int32_t old, new
+        cdef int moved = 0
+        if graph.node_recs[index].output_count != graph.node_recs[into].output_count:
+            raise ValueError(
+                f"replace_all_uses_with: {graph.node_recs[index].output_count} outputs by "
+                f"{graph.node_recs[into].output_count}")
+        old = graph.node_recs[index].first_output
+        new = graph.node_recs[into].first_output
+        while old != NONE:
+            moved += graph.replace_uses(old, new, NONE)
+            old = graph.value_recs[old].next_output
+            new = graph.value_recs[new].next_output
+        return moved
+
+    def add_block(self):
+        """Append an empty block.  Returns the Block.
+
+        Given:  %1 = f(%a)
+        Do:     node.add_block()
+        Gives:  %1 = f(%a)
+                  block0() {
+                    return ()
+                  }
+        """
+        from stagedad.ir._blocks import add_block
+        return add_block(self)
+
+    def erase_block(self, Py_ssize_t i):
+        """Destroy block `i` with all nodes in it; later blocks move up.
+
+        Raises: ValueError if a node outside reads a value of the block.
+
+        Given:  %1 = f(%a)
+                  block0() {
+                    return (%a)
+                  }
+                  block1(%2) {
+                    return (%2)
+                  }
+        Do:     node.erase_block(0)
+        Gives:  %1 = f(%a)
+                  block0(%2) {
+                    return (%2)
+                  }
+        """
+        from stagedad.ir._blocks import erase_block
+        erase_block(self, i)
+
     def insert_before(self, Node other not None):
-        """Put this unattached node into the order right before `other`.  Returns the node."""
+        """Put this unattached node into the order right before `other`.  Returns the node.
+
+        Given:  %1 = f(%a)
+        Do:     graph.create("g", %a).insert_before(node)
+        Gives:  %2 = g(%a)
+                %1 = f(%a)
+        """
         cdef int32_t anchor = placed(self.graph, other)
         attach_checked(self.graph, self, anchor)
         return self
@@ -424,6 +596,13 @@ cdef class Node:
         """Put this unattached node into the order right after `other`.  Returns the node.
 
         After the `param` node means at the beginning.
+
+        Given:  %1 = f(%a)
+                %2 = g(%1)
+        Do:     graph.create("h", %1).insert_after(node_of_1)
+        Gives:  %1 = f(%a)
+                %3 = h(%1)
+                %2 = g(%1)
         """
         attach_checked(self.graph, self, successor(self.graph, other))
         return self
@@ -446,90 +625,166 @@ cdef class Node:
         return self._move(other, False, check)
 
     def move_after(self, Node other not None, check=False):
-        """Move this node right after `other`; see `move_before`."""
+        """Move this node right after `other`; see `move_before`.
+
+        Given:  %1 = f(%a)
+                %2 = g(%a)
+        Do:     node_of_1.move_after(node_of_2)
+        Gives:  %2 = g(%a)
+                %1 = f(%a)
+        """
         return self._move(other, True, check)
 
     def _move(self, Node other, bint after, check):
         """Move this node beside `other`."""
-        cdef int32_t index = self.live()
+        cdef int32_t index = self.editable()
+        cdef Slabs graph = self.graph
         cdef int32_t before
-        before = successor(self.graph, other) if after else placed(self.graph, other)
-        if index <= RETURN:
-            raise ValueError(f"move: `{kind_name(index)}` stays where it is")
-        if self.graph.node_recs[index].next == NONE:
+        before = successor(graph, other) if after else placed(graph, other)
+        if is_end(graph, index):
+            raise ValueError(f"move: `{self.kind}` stays where it is")
+        if graph.node_recs[index].block == NONE:
             raise ValueError(
-                f"move: `{describe(self.graph, index)}` is not in the graph\nhint: append")
+                f"move: `{describe(graph, index)}` is not in the graph\nhint: append")
+        if check and graph.node_recs[index].block != graph.node_recs[other.index].block:
+            raise ValueError("move: with check=True a node stays in its block")
+        if is_inside(graph, other.index, index) and other.index != index:
+            raise ValueError(f"move: `{describe(graph, index)}` into a block of its own")
         if check:
-            return move_legally(self.graph, index, other.index, after)
+            return move_legally(graph, index, other.index, after)
         if before != index and other.index != index:
-            self.graph.detach(index)
-            self.graph.attach(index, before)
+            graph.detach(index)
+            graph.attach(index, before)
         return True
 
     def is_before(self, Node other not None):
-        """Return whether this node comes before `other` in the graph's order.  O(1)."""
-        cdef int32_t first = own_node(self.graph, self)
-        cdef int32_t second = own_node(self.graph, other)
+        """Return whether this node comes before `other` in the graph's order.
+
+        A node in a block stands where the node does that owns the block.  Neither of a node
+        and what is in its blocks is before the other.
+
+        Cost: O(1); of nodes in different blocks, the depth of the deeper one.
+        """
+        cdef Slabs graph = self.graph
+        cdef int32_t first = own_node(graph, self)
+        cdef int32_t second = own_node(graph, other)
+        cdef int32_t up, _
         for index in (first, second):
-            if not attached_or_own(self.graph, index):
-                raise ValueError(
-                    f"is_before: `{describe(self.graph, index)}` is not in the graph")
-        return self.graph.node_recs[first].position < self.graph.node_recs[second].position
+            if graph.node_recs[index].block == NONE:
+                raise ValueError(f"is_before: `{describe(graph, index)}` is not in the graph")
+        up = depth(graph, first) - depth(graph, second)
+        for _ in range(up):
+            first = graph.block_recs[graph.node_recs[first].block].owner
+        for _ in range(-up):
+            second = graph.block_recs[graph.node_recs[second].block].owner
+        while graph.node_recs[first].block != graph.node_recs[second].block:
+            if graph.node_recs[first].block <= BODY or graph.node_recs[second].block <= BODY:
+                raise ValueError("is_before: one of the nodes is in an unattached one")
+            first = graph.block_recs[graph.node_recs[first].block].owner
+            second = graph.block_recs[graph.node_recs[second].block].owner
+        return graph.node_recs[first].position < graph.node_recs[second].position
 
     def is_after(self, Node other not None):
-        """Return whether this node comes after `other` in the graph's order.  O(1)."""
+        """Return whether this node comes after `other`; see `is_before`."""
         return other.is_before(self)
 
     def destroy(self):
-        """Remove the node from its graph; its outputs must be unused.  Handles become stale."""
-        cdef int32_t index = self.live()
-        cdef int32_t value
-        if index <= RETURN:
-            raise ValueError(f"destroy: `{kind_name(index)}` belongs to the graph")
+        """Remove the node from its graph, with its blocks; its outputs must be unused.
+
+        Handles to it become stale.
+
+        Given:  %1 = f(%a)
+                %2 = g(%1)
+        Do:     node_of_2.destroy()
+        Gives:  %1 = f(%a)
+        """
+        cdef int32_t index = self.editable()
+        cdef int32_t value, block
+        if is_end(self.graph, index):
+            raise ValueError(f"destroy: `{self.kind}` belongs to the graph")
         value = self.graph.node_recs[index].first_output
-        while value != NONE:
-            if self.graph.value_recs[value].first_use != NONE:
-                raise ValueError(
-                    f"destroy: {shown(self.graph, value)} is used\nhint: replace_all_uses_with"
-                )
+        while value != NONE and self.graph.value_recs[value].first_use == NONE:
             value = self.graph.value_recs[value].next_output
+        block = self.graph.node_recs[index].first_block
+        while value == NONE and block != NONE:
+            value = used_outside(self.graph, block)
+            block = self.graph.block_recs[block].next
+        if value != NONE:
+            raise ValueError(
+                f"destroy: {shown(self.graph, value)} is used\nhint: replace_all_uses_with"
+            )
         self.graph.free_node_record(index)
 
     def clone_into(self, Slabs graph not None, value_map):
-        """Append a copy of this node to `graph`, operands mapped by `value_map`.
+        """Insert a copy of this node into `graph`, operands mapped by `value_map`.
 
-        The outputs are added to `value_map`.  The clone has the attributes, names, location and
-        scope of this node, and the stage of `graph`.  Returns the clone.
+        So is what its blocks read from outside.  The outputs are added to `value_map`.  The
+        clone has the attributes, names, location and scope of this node, and the stage of
+        `graph`.  Returns the clone.
+
+        Given:  graph(%a, %b)
+                %1 = f(%a)
+                %2 = g(%1)
+        Do:     node_of_1.clone_into(graph, {%a: %b})
+        Gives:  graph(%a, %b)
+                %1 = f(%a)
+                %2 = g(%1)
+                %3 = f(%b)
         """
         cdef int32_t index = self.live()
-        cdef int32_t new
-        if index <= RETURN:
-            raise ValueError(f"clone_into: `{kind_name(index)}` belongs to its graph")
-        graph.check_usable()
+        cdef int32_t new, i, around, before
+        cdef int32_t *values
+        cdef list needed, mapped
+        if is_end(self.graph, index):
+            raise ValueError(f"clone_into: `{self.kind}` belongs to its graph")
+        graph.check_editable()
+        before = graph.end_of_point()
+        around = graph.block_recs[graph.point].owner
+        if graph is self.graph and around != NONE and is_inside(graph, around, index):
+            raise ValueError("clone_into: a node into a block of its own")
+        needed = [*self.inputs, *self.closed_over]
         mapped = []
-        for operand_ in self.inputs:
+        for each in needed:
             try:
-                mapped.append(value_map[operand_])
+                mapped.append(value_map[each])
             except KeyError:
-                raise KeyError(f"clone_into: {operand_!r} is not in value_map") from None
+                raise KeyError(f"clone_into: {each!r} is not in value_map") from None
             own_value(graph, <Value?>mapped[len(mapped) - 1])
-        new = graph.clone_shell(self.graph, index)
-        for value in mapped:
-            graph.push_input(new, (<Value>value).index)
+        if self.graph.node_recs[index].first_block == NONE:
+            # No map over all values: this is called node by node.
+            new = clone_shell(graph, self.graph, index)
+            for each in mapped:
+                graph.push_input(new, (<Value>each).index)
+            graph.attach(new, before)
+        else:
+            values = value_map_for(self.graph)
+            try:
+                for i in range(<int32_t>len(needed)):
+                    values[(<Value>needed[i]).index] = (<Value>mapped[i]).index
+                new = clone_node(graph, self.graph, index, values)
+            finally:
+                free(values)
         value_map.update(zip(self.outputs, output_handles(graph, new), strict=True))
         return node_handle(graph, new)
 
 
-cdef bint attached_or_own(Slabs graph, int32_t node) noexcept:
-    return node <= RETURN or graph.node_recs[node].next != NONE
+cdef int32_t depth(Slabs graph, int32_t node) noexcept:
+    """How many blocks are around a node; the graph's own does not count."""
+    cdef int32_t found = 0
+    cdef int32_t block = graph.node_recs[node].block
+    while block > BODY:
+        node = graph.block_recs[block].owner
+        block = graph.node_recs[node].block
+        found += 1
+    return found
 
 
 cdef int32_t placed(Slabs graph, Node anchor) except -1:
     """Index of a node before which something may stand."""
     cdef int32_t index = own_node(graph, anchor)
-    if index == PARAM:
+    if graph.node_recs[index].kind == PARAM:
         raise ValueError("insert: nothing comes before the inputs")
-    if not attached_or_own(graph, index):
+    if graph.node_recs[index].block == NONE:
         raise ValueError(f"insert: `{describe(graph, index)}` is not in the graph")
     return index
 
@@ -537,11 +792,12 @@ cdef int32_t placed(Slabs graph, Node anchor) except -1:
 cdef int32_t successor(Slabs graph, Node anchor) except -1:
     """Index of what follows `anchor` in the ring."""
     cdef int32_t index = own_node(graph, anchor)
-    if index == RETURN:
+    cdef NodeRec *rec = &graph.node_recs[index]
+    if rec.kind == RETURN:
         raise ValueError("insert: nothing comes after the outputs")
-    if index == PARAM:
-        return graph.node_recs[RETURN].next
-    if not attached_or_own(graph, index):
+    if rec.kind == PARAM:
+        return graph.node_recs[graph.block_recs[rec.block].back].next
+    if rec.block == NONE:
         raise ValueError(f"insert: `{describe(graph, index)}` is not in the graph")
     return graph.node_recs[index].next
 
@@ -553,75 +809,6 @@ cdef int32_t operand(Slabs graph, int32_t node, Py_ssize_t i) except -1:
             f"{kind_name(rec.kind)}: has {rec.input_count} operands: no operand {i}"
         )
     return rec.first_input + <int32_t>i
-
-
-class Attributes(MutableMapping):
-    """The attributes of one node, as a mapping that shows declared defaults."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, node):
-        self.node = node
-
-    def explicit(self):
-        """Return a copy of the attributes that differ from their default."""
-        cdef Node node = self.node
-        cdef PyObject *own = node.graph.node_recs[node.live()].attributes
-        return {} if own == NULL else dict(<dict>own)
-
-    def merged(self):
-        """Return every attribute that has a value, in the order of the declaration."""
-        cdef Node node = self.node
-        own = self.explicit()
-        defaults = attribute_defaults(node.graph.node_recs[node.live()].kind)
-        if defaults is None:
-            return own
-        every = {k: own.pop(k, v) for k, v in defaults.items() if k in own or v is not REQUIRED}
-        every.update(own)
-        return every
-
-    def __getitem__(self, name):
-        cdef Node node = self.node
-        cdef NodeRec *rec = &node.graph.node_recs[node.live()]
-        cdef dict defaults
-        if rec.attributes != NULL and name in <dict>rec.attributes:
-            return (<dict>rec.attributes)[name]
-        defaults = attribute_defaults(rec.kind)
-        if defaults is None or defaults.get(name, REQUIRED) is REQUIRED:
-            raise KeyError(name)
-        return defaults[name]
-
-    def __setitem__(self, name, value):
-        own = self.explicit()
-        own[name] = value
-        self.assign(own)
-
-    def assign(self, own):
-        """Replace all attributes; the outputs get the types that now follow."""
-        cdef Node node = self.node
-        cdef int32_t index = node.live()
-        cdef int32_t kind = node.graph.node_recs[index].kind
-        own = own_attributes(kind, own)
-        if attribute_defaults(kind) is not None:
-            types = infer_types(kind, tuple([value.type for value in node.inputs]), own)
-            for value, type_ in zip(node.outputs, types):
-                if type_ is not None:
-                    value.type = type_
-        node.graph.set_attributes(index, own)
-
-    def __delitem__(self, name):
-        own = self.explicit()
-        del own[name]
-        self.assign(own)
-
-    def __iter__(self):
-        return iter(self.merged())
-
-    def __len__(self):
-        return len(self.merged())
-
-    def __repr__(self):
-        return repr(self.merged())
 
 
 cdef int32_t own_value(Slabs graph, Value value) except -1:
@@ -640,12 +827,15 @@ cdef int32_t own_node(Slabs graph, Node node) except -1:
 
 cdef int attach_checked(Slabs graph, Node node, int32_t before) except -1:
     cdef int32_t index = own_node(graph, node)
-    if index <= RETURN:
-        raise ValueError(f"insert: `{kind_name(index)}` stays where it is")
-    if graph.node_recs[index].next != NONE:
+    graph.check_editable()
+    if is_end(graph, index):
+        raise ValueError(f"insert: `{node.kind}` stays where it is")
+    if graph.node_recs[index].block != NONE:
         raise ValueError(
             f"insert: `{describe(graph, index)}` is in the graph already\nhint: move_before"
         )
+    if graph.node_recs[index].first_block != NONE and is_inside(graph, before, index):
+        raise ValueError(f"insert: `{describe(graph, index)}` into a block of its own")
     return graph.attach(index, before)
 
 
@@ -688,35 +878,3 @@ cdef tuple input_handles(Slabs graph, int32_t node):
             value_handle(graph, graph.use_recs[graph.node_recs[node].first_input + i].value)
         )
     return tuple(found)
-
-
-def iterate(Slabs graph, bint backward):
-    """Yield the nodes; what follows is looked up after the caller has edited."""
-    cdef int32_t node, following
-    cdef uint32_t generation, following_generation
-    cdef uint32_t epoch
-    cdef int64_t position
-    node = graph.node_recs[RETURN].prev if backward else graph.node_recs[RETURN].next
-    while node != RETURN:
-        generation = graph.node_recs[node].generation
-        position = graph.node_recs[node].position
-        epoch = graph.epoch
-        following = graph.node_recs[node].prev if backward else graph.node_recs[node].next
-        following_generation = graph.node_recs[following].generation
-        yield node_handle(graph, node)
-        graph.check_usable()
-        if (graph.node_recs[node].generation == generation
-                and graph.node_recs[node].next != NONE):
-            node = graph.node_recs[node].prev if backward else graph.node_recs[node].next
-        elif (graph.node_recs[following].generation == following_generation
-              and (following == RETURN or graph.node_recs[following].next != NONE)):
-            node = following
-        elif graph.epoch != epoch:
-            raise RuntimeError("nodes: the graph was re-indexed and the current node destroyed")
-        else:                                    # both gone: the first one beyond the position
-            node = graph.node_recs[RETURN].prev if backward else graph.node_recs[RETURN].next
-            while node != RETURN and (
-                graph.node_recs[node].position >= position if backward
-                else graph.node_recs[node].position <= position
-            ):
-                node = graph.node_recs[node].prev if backward else graph.node_recs[node].next

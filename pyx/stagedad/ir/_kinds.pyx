@@ -1,6 +1,7 @@
 """The process-wide table of kinds, and the types that their rules give."""
 
 import re
+from keyword import iskeyword
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -9,10 +10,21 @@ from libc.string cimport memset
 
 import numpy as np
 
+from stagedad.errors import DTypeError
 from stagedad.ops import OPS, REQUIRED, infer, resolve
+from stagedad.types import TensorType, canonical_dtype
 
 # What attributes hold as it is; `plain` brings other values into one of these forms.
 PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes])
+# The plain value of an instance of a subclass, whatever that class has made of its methods.
+PLAIN_VALUE = {
+    int: int.__int__, float: float.__float__, complex: complex.__complex__, str: str.__str__,
+    bytes: lambda given: bytes(memoryview(given)),
+}
+# What has a text form: Python neither writes numbers nor reads nests without a bound.
+cdef enum:
+    MOST_BITS = 14_000
+    MOST_NESTED = 50
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 # ORDER KINDS: PARAM and RETURN of _slabs.pxd come first.
@@ -56,10 +68,11 @@ cdef dict own_attributes(int32_t kind, dict attributes):
         return None
     own = {}
     for name, given in attributes.items():
-        if type(given) not in PLAIN:
-            given = plain(kind, name, given, own)
+        if type(given) not in PLAIN or type(given) is int:
+            given = plain(kind, name, given, own, 0)
         if defaults is None:
-            if not (isinstance(name, str) and name.isidentifier()):
+            if not (isinstance(name, str) and name.isascii() and name.isidentifier()
+                    and not iskeyword(name)):
                 raise TypeError(f"{kind_names[kind]}: not the name of an attribute: {name!r}")
         elif name not in defaults:
             raise TypeError(
@@ -72,14 +85,25 @@ cdef dict own_attributes(int32_t kind, dict attributes):
     return own or None
 
 
-cdef object plain(int32_t kind, object name, object given, dict own):
+cdef object plain(int32_t kind, object name, object given, dict own, int depth):
     """The value in the form that nodes keep: lists as tuples, NumPy's scalars as Python's."""
-    if kind_names[kind] == "constant" and name == "value" and isinstance(given, (list, tuple)):
+    cdef bint is_constant = name == "value" and kind_names[kind] == "constant"
+    if type(given) is int:
+        if given.bit_length() > MOST_BITS:
+            raise ValueError(
+                f"{kind_names[kind]}: attribute {name!r}: {given.bit_length()} bits of number")
+        return given
+    if type(given) in PLAIN:
+        return given
+    if is_constant and depth == 0 and isinstance(given, (list, tuple)):
         return np.array(given)
     if isinstance(given, (list, tuple)):
-        return tuple([item if type(item) in PLAIN else plain(kind, name, item, own)
-                      for item in given])
-    if kind_names[kind] == "constant" and name == "value":
+        if depth >= MOST_NESTED:
+            raise ValueError(
+                f"{kind_names[kind]}: attribute {name!r}: tuples nest more than "
+                f"{MOST_NESTED} deep")
+        return tuple([plain(kind, name, item, own, depth + 1) for item in given])
+    if is_constant:
         if isinstance(given, np.ndarray):
             return given
         if isinstance(given, np.generic):        # 2.5 of float32 is no float
@@ -90,12 +114,30 @@ cdef object plain(int32_t kind, object name, object given, dict own):
         return given.item()
     if isinstance(given, type) and issubclass(given, (np.generic, bool, int, float, complex)):
         return np.dtype(given)
-    for known in (bool, int, float, complex, str, bytes, np.dtype):
-        if isinstance(given, known):
-            return given
+    if isinstance(given, np.dtype):
+        return given
+    for base, value in PLAIN_VALUE.items():      # enumerations and other subclasses
+        if isinstance(given, base):
+            return plain(kind, name, value(given), own, depth)
+    if kind_defaults[kind] is not None:
+        raise TypeError(
+            f"{kind_names[kind]}: attribute {name!r} cannot hold a {type(given).__name__}\n"
+            "hint: numbers, strings, dtypes, None, and tuples of them; arrays are constants"
+        )
+    if isinstance(given, TensorType):
+        return given
+    if type(given) is np.ndarray:
+        try:
+            canonical_dtype(given.dtype)
+        except DTypeError as error:
+            raise DTypeError(f"{kind_names[kind]}: attribute {name!r}: {error}") from None
+        return given
+    from stagedad.ir._graph import Graph, frozen_copy
+    if isinstance(given, Graph):
+        return frozen_copy(given)
     raise TypeError(
         f"{kind_names[kind]}: attribute {name!r} cannot hold a {type(given).__name__}\n"
-        "hint: numbers, strings, dtypes, None, and tuples of them; arrays are constants"
+        "hint: numbers, strings, dtypes, types, arrays, graphs, None, and tuples of them"
     )
 
 

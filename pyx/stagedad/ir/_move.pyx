@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t
 
+from stagedad.ir._clone cimport outer_reads
 from stagedad.ir._slabs cimport PARAM, RETURN, Slabs
 
 
@@ -19,10 +20,11 @@ def move_legally(Slabs graph not None, int32_t node, int32_t point, bint after):
     cdef list moving = [node]
     cdef set near          # what the next node must not touch, to stay where it is
     cdef set far           # what the point itself must not touch
-    if point == PARAM:
-        point, after = graph.node_recs[RETURN].next, False
-    if point == RETURN:
-        point, after = graph.node_recs[RETURN].prev, True
+    cdef int32_t head = graph.block_recs[graph.node_recs[node].block].back
+    if graph.node_recs[point].kind == PARAM:
+        point, after = graph.node_recs[head].next, False
+    if point == head:
+        point, after = graph.node_recs[head].prev, True
     if point == node:
         return True
     if not stages_allow(graph, node, point, after):
@@ -71,11 +73,13 @@ cdef bint touches(Slabs graph, set known, int32_t other, bint down) except -1:
 
 
 cdef set producers(Slabs graph, int32_t node):
-    """The nodes that compute the operands."""
+    """The nodes that compute the operands, and what the blocks read from outside."""
     cdef int32_t i, value
     cdef set found = set()
     for i in range(graph.node_recs[node].input_count):
         value = graph.use_recs[graph.node_recs[node].first_input + i].value
+        found.add(graph.value_recs[value].node)
+    for value in outer_reads(graph, node):
         found.add(graph.value_recs[value].node)
     return found
 
@@ -89,8 +93,9 @@ cdef bint stages_allow(Slabs graph, int32_t node, int32_t point, bint after) noe
         before = graph.node_recs[node].prev
     if behind == node:
         behind = graph.node_recs[node].next
-    return ((before == RETURN or graph.node_recs[before].stage <= stage)
-            and (behind == RETURN or stage <= graph.node_recs[behind].stage))
+    return ((graph.node_recs[before].kind == RETURN or graph.node_recs[before].stage <= stage)
+            and (graph.node_recs[behind].kind == RETURN
+                 or stage <= graph.node_recs[behind].stage))
 
 
 cdef int place(Slabs graph, int32_t node, int32_t anchor, bint after) except -1:

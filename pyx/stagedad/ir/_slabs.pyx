@@ -4,10 +4,10 @@ import re
 
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from stagedad.errors import StaleHandle, VerifyError
+from stagedad.errors import StaleHandle
 
 from stagedad.ir._kinds cimport kind_name
 
@@ -23,7 +23,7 @@ def live_graph_count():
 
 
 cdef int32_t grown(int32_t room, int64_t wanted) except -1:
-    cdef int64_t room_wanted = room + (room >> 1) + 16
+    cdef int64_t room_wanted = room + (room >> 3) + 16       # more would be wasted memory
     if room_wanted < wanted:
         room_wanted = wanted
     if room_wanted > INT32_MAX:
@@ -38,34 +38,21 @@ cdef void *resized(void *slab, int64_t room, size_t size) except NULL:
     return fresh
 
 
-cdef int32_t *value_map_for(Slabs source) except NULL:
-    """Map from the values of `source` to nothing yet; the caller frees it."""
-    cdef size_t size = (source.value_used + 1) * sizeof(int32_t)
-    cdef int32_t *value_map = <int32_t *>malloc(size)
-    if value_map == NULL:
-        raise MemoryError("graph: out of memory")
-    memset(value_map, 0xFF, size)        # NONE everywhere
-    return value_map
-
-
 cdef class Slabs:
-    """Nodes, values and uses of one graph, by index.  Graph gives them their public face."""
+    """Nodes, values, uses and blocks of one graph, by index.  Graph is their public face."""
 
     def __cinit__(self):
         global live_graphs
         cdef int32_t i
         live_graphs += 1
-        self.free_node = self.free_value = NONE
+        self.free_node = self.free_value = self.free_block = NONE
         for i in range(CLASSES):
             self.free_runs[i] = NONE
         self.names = {}
         self.by_name = {}
         self.suffixes = {}
-        self.new_node(PARAM, 0)
-        self.new_node(RETURN, INT32_MAX)
-        self.node_recs[PARAM].position = INT64_MIN
-        self.node_recs[RETURN].position = INT64_MAX
-        self.node_recs[RETURN].prev = self.node_recs[RETURN].next = RETURN
+        self.new_block(NONE)
+        self.point_generation = self.block_recs[BODY].generation
 
     def __dealloc__(self):
         global live_graphs
@@ -93,7 +80,7 @@ cdef class Slabs:
         memset(rec, 0, sizeof(NodeRec))
         rec.kind = kind
         rec.stage = stage
-        rec.prev = rec.next = NONE
+        rec.prev = rec.next = rec.block = rec.first_block = rec.origin = NONE
         rec.first_input = rec.input_class = NONE
         rec.first_output = rec.last_output = NONE
         rec.generation = generation + 1          # odd while alive
@@ -137,6 +124,46 @@ cdef class Slabs:
             self.value_recs[owner.last_output].next_output = index
         owner.last_output = index
         owner.output_count += 1
+        return index
+
+    cdef int32_t new_block(self, int32_t owner) except -1:
+        """Append an empty block to the node `owner`; NONE makes the graph's own."""
+        cdef int32_t index = self.free_block
+        cdef int32_t last
+        cdef uint32_t generation
+        cdef BlockRec *rec
+        cdef int32_t param = self.new_node(PARAM, 0 if owner == NONE else self.current_stage)
+        cdef int32_t back = self.new_node(RETURN, INT32_MAX)
+        if index != NONE:
+            self.free_block = self.block_recs[index].next
+            generation = self.block_recs[index].generation
+        else:
+            if self.block_used == self.block_room:
+                room = grown(self.block_room, 0) if owner != NONE else 1
+                self.block_recs = <BlockRec *>resized(self.block_recs, room, sizeof(BlockRec))
+                self.block_room = room
+            index = self.block_used
+            self.block_used += 1
+            generation = 0
+        rec = &self.block_recs[index]
+        memset(rec, 0, sizeof(BlockRec))
+        rec.param = param
+        rec.back = back
+        rec.owner = owner
+        rec.next = NONE
+        rec.generation = generation + 1          # odd while alive
+        self.node_recs[param].block = self.node_recs[back].block = index
+        self.node_recs[param].position = INT64_MIN
+        self.node_recs[back].position = INT64_MAX
+        self.node_recs[back].prev = self.node_recs[back].next = back
+        if owner != NONE:
+            last = self.node_recs[owner].first_block
+            if last == NONE:
+                self.node_recs[owner].first_block = index
+            else:
+                while self.block_recs[last].next != NONE:
+                    last = self.block_recs[last].next
+                self.block_recs[last].next = index
         return index
 
     cdef int reserve_inputs(self, int32_t node, int32_t count) except -1:
@@ -226,54 +253,120 @@ cdef class Slabs:
         rec.use_count -= 1
 
     cdef int attach(self, int32_t node, int32_t before) except -1:
-        """Put an unattached node into the ring, before `before` (RETURN: at the end)."""
+        """Put an unattached node into a ring, before `before` (its return node: at the end)."""
         cdef NodeRec *rec = &self.node_recs[node]
+        cdef int32_t block = self.node_recs[before].block
+        cdef int32_t head = self.block_recs[block].back
         cdef int32_t after = self.node_recs[before].prev
         cdef int64_t low = self.node_recs[after].position
         cdef int64_t high = self.node_recs[before].position
         cdef bint full = False
-        if after == RETURN and before == RETURN:
+        if after == head and before == head:
             rec.position = 0
-        elif before == RETURN:
+        elif before == head:
             full = low > INT64_MAX - 2 * STEP
             rec.position = low if full else low + STEP
-        elif after == RETURN:
+        elif after == head:
             full = high < INT64_MIN + 2 * STEP
             rec.position = high if full else high - STEP
         else:
             rec.position = low + (high - low) // 2
             full = rec.position == low
+        rec.block = block
         rec.prev = after
         rec.next = before
         self.node_recs[after].next = node
         self.node_recs[before].prev = node
-        self.size += 1
+        self.block_recs[block].size += 1
         if full:
-            self.reindex()
+            self.reindex(block)
         return 0
 
     cdef void detach(self, int32_t node) noexcept:
         cdef NodeRec *rec = &self.node_recs[node]
-        if rec.next == NONE:
+        if rec.block == NONE:
             return
         self.node_recs[rec.prev].next = rec.next
         self.node_recs[rec.next].prev = rec.prev
-        rec.prev = rec.next = NONE
-        self.size -= 1
+        self.block_recs[rec.block].size -= 1
+        rec.prev = rec.next = rec.block = NONE
 
-    cdef int reindex(self) except -1:
+    cdef void reindex(self, int32_t block) noexcept:
         """Spread the positions evenly: amortised O(1), for it makes room for many inserts."""
-        cdef int32_t node = self.node_recs[RETURN].next
-        cdef int64_t position = -(<int64_t>self.size // 2) * STEP
-        while node != RETURN:
+        cdef int32_t head = self.block_recs[block].back
+        cdef int32_t node = self.node_recs[head].next
+        cdef int64_t position = -(<int64_t>self.block_recs[block].size // 2) * STEP
+        while node != head:
             self.node_recs[node].position = position
             position += STEP
             node = self.node_recs[node].next
         self.epoch += 1
-        return 0
+
+    cdef int32_t station(self, int32_t node) noexcept:
+        """What comes after `node` in a walk over all blocks, or NONE.
+
+        A walk visits each node, then what is in its blocks, and the return node of each block
+        (the graph's own too) when the block ends.  It needs no stack: blocks know their owner.
+        """
+        cdef NodeRec *rec = &self.node_recs[node]
+        cdef BlockRec *block
+        if rec.kind != RETURN:
+            if rec.first_block == NONE:
+                return rec.next
+            return self.node_recs[self.block_recs[rec.first_block].back].next
+        block = &self.block_recs[rec.block]
+        if block.next != NONE:
+            return self.node_recs[self.block_recs[block.next].back].next
+        return NONE if block.owner == NONE else self.node_recs[block.owner].next
+
+    cdef int32_t end_of_point(self) except -1:
+        """The return node before which new nodes go."""
+        self.check_usable()
+        if (self.point != BODY
+                and self.block_recs[self.point].generation != self.point_generation):
+            raise StaleHandle("insert: the block that nodes went into was destroyed")
+        return self.block_recs[self.point].back
 
     cdef int free_node_record(self, int32_t node) except -1:
-        """Unlink and free a node none of whose outputs is used."""
+        """Unlink and free a node none of whose values is used elsewhere, with its blocks.
+
+        What is inside goes first, from the last node to the first: a loop, for blocks may
+        nest deeply.
+        """
+        cdef int32_t inside = node
+        cdef int32_t block, last, i
+        while True:
+            block = self.node_recs[inside].first_block
+            if block != NONE:
+                last = self.block_recs[block].back
+                for i in range(self.node_recs[last].input_count):
+                    self.unlink(self.node_recs[last].first_input + i)
+                self.node_recs[last].input_count = 0
+                last = self.node_recs[last].prev
+                if self.node_recs[last].kind == RETURN:
+                    self.free_block_record(inside)
+                else:
+                    inside = last
+            else:
+                last = self.node_recs[inside].block
+                self.free_single(inside)
+                if inside == node:
+                    return 0
+                inside = self.block_recs[last].owner
+
+    cdef void free_block_record(self, int32_t node) noexcept:
+        """Free the first block of `node`, which must be empty."""
+        cdef int32_t block = self.node_recs[node].first_block
+        cdef BlockRec *rec = &self.block_recs[block]
+        self.node_recs[node].first_block = rec.next
+        self.free_single(rec.param)
+        self.free_single(rec.back)
+        rec.generation += 1
+        rec.next = self.free_block
+        self.free_block = block
+
+    cdef void free_single(self, int32_t node) noexcept:
+        """Unlink and free a node that has no blocks."""
         cdef NodeRec *rec = &self.node_recs[node]
         cdef int32_t i, value, following
         cdef PyObject *attributes = rec.attributes
@@ -283,7 +376,8 @@ cdef class Slabs:
             self.unlink(rec.first_input + i)
         rec.input_count = 0
         self.free_run(node)
-        self.detach(node)
+        if rec.kind > RETURN:
+            self.detach(node)
         value = rec.first_output
         while value != NONE:
             following = self.value_recs[value].next_output
@@ -296,7 +390,6 @@ cdef class Slabs:
         Py_XDECREF(attributes)
         Py_XDECREF(location)
         Py_XDECREF(scope)
-        return 0
 
     cdef void free_value_record(self, int32_t value) noexcept:
         cdef ValueRec *rec = &self.value_recs[value]
@@ -366,65 +459,15 @@ cdef class Slabs:
             raise StaleHandle("graph: was consumed by differentiate(consume=True)")
         return 0
 
-    # -- cloning ---------------------------------------------------------------------------
-
-    cdef int copy_name(self, Slabs source, int32_t value, int32_t new) except -1:
-        if source.names:
-            name = source.names.get(value)
-            if name is not None:
-                self.set_name(new, name)
+    cdef int check_editable(self) except -1:
+        """As `check_usable`, for those who are about to change something."""
+        self.check_usable()
+        if self.frozen:
+            raise ValueError(
+                "graph: is the attribute of a node, and read-only\n"
+                "hint: edit a copy, and set the attribute to that"
+            )
         return 0
-
-    cdef int32_t clone_input(self, Slabs source, int32_t value) except -1:
-        """Add an input with the type and name of a value of `source`."""
-        cdef PyObject *type = source.value_recs[value].type
-        cdef int32_t new
-        new = self.new_value(PARAM, self.current_stage, None if type == NULL else <object>type)
-        self.copy_name(source, value, new)
-        return new
-
-    cdef int32_t clone_node(self, Slabs source, int32_t node, int32_t *value_map) except -1:
-        """Append a clone of a node of `source`; operands and outputs go through `value_map`.
-
-        The clone gets this graph's current stage.  `source` may be this graph.
-        """
-        cdef int32_t new, value, i, mapped
-        for i in range(source.node_recs[node].input_count):
-            value = source.use_recs[source.node_recs[node].first_input + i].value
-            if value_map[value] == NONE:
-                raise VerifyError(
-                    f"clone: the inputs given do not suffice: `{describe(source, node)}` "
-                    f"reads {shown(source, value)}"
-                )
-        new = self.clone_shell(source, node)
-        for i in range(source.node_recs[node].input_count):
-            mapped = value_map[source.use_recs[source.node_recs[node].first_input + i].value]
-            self.push_input(new, mapped)
-        value = source.node_recs[node].first_output
-        mapped = self.node_recs[new].first_output
-        while value != NONE:
-            value_map[value] = mapped
-            value = source.value_recs[value].next_output
-            mapped = self.value_recs[mapped].next_output
-        return new
-
-    cdef int32_t clone_shell(self, Slabs source, int32_t node) except -1:
-        """Append a node like one of `source`, outputs and all, but without operands yet."""
-        cdef int32_t new = self.new_node(source.node_recs[node].kind, self.current_stage)
-        cdef int32_t value
-        cdef PyObject *type
-        self.reserve_inputs(new, source.node_recs[node].input_count)
-        self.node_recs[new].attributes = shared(source.node_recs[node].attributes)
-        self.node_recs[new].location = shared(source.node_recs[node].location)
-        self.node_recs[new].scope = shared(source.node_recs[node].scope)
-        value = source.node_recs[node].first_output
-        while value != NONE:
-            type = source.value_recs[value].type
-            self.copy_name(source, value, self.new_value(
-                new, self.current_stage, None if type == NULL else <object>type))
-            value = source.value_recs[value].next_output
-        self.attach(new, RETURN)
-        return new
 
 
 cdef void release_slabs(Slabs graph) noexcept:
@@ -442,10 +485,12 @@ cdef void release_slabs(Slabs graph) noexcept:
     free(graph.node_recs)
     free(graph.value_recs)
     free(graph.use_recs)
+    free(graph.block_recs)
     graph.node_recs = NULL
     graph.value_recs = NULL
     graph.use_recs = NULL
-    graph.node_used = graph.value_used = graph.use_used = 0
+    graph.block_recs = NULL
+    graph.node_used = graph.value_used = graph.use_used = graph.block_used = 0
 
 
 cdef PyObject *shared(PyObject *thing) noexcept:

@@ -7,37 +7,71 @@ from stagedad.errors import VerifyError
 
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport node_handle, value_handle
-from stagedad.ir._kinds cimport attribute_defaults, infer_types
-from stagedad.ir._slabs cimport NONE, PARAM, RETURN
+from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_index
+from stagedad.ir._slabs cimport BODY, NONE, PARAM, RETURN, BlockRec, first_station, is_end
 
 
 cdef object broken(str invariant, Graph graph, int32_t node, str problem):
     return VerifyError(f"verify: [{invariant}] {problem}: `{node_handle(graph, node)}`")
 
 
-cdef bint attached(Graph graph, int32_t node) noexcept:
-    return node <= RETURN or graph.node_recs[node].next != NONE
-
-
 def check_ring(Graph graph):
-    """[ring] The nodes form one doubly linked ring through the return node."""
-    cdef int32_t node = RETURN
-    cdef int32_t following
-    cdef int64_t count = -1
-    while True:
-        following = graph.node_recs[node].next
-        count += 1
-        if graph.node_recs[following].prev != node:
-            raise broken("ring", graph, node, "the next node does not point back")
-        if graph.node_recs[following].generation & 1 == 0:
-            raise broken("ring", graph, node, "the next node was destroyed")
-        if count > graph.size:
-            raise broken("ring", graph, node, "the ring does not close")
-        node = following
-        if node == RETURN:
-            break
-    if count != graph.size:
-        raise broken("ring", graph, RETURN, f"{count} nodes, {graph.size} counted")
+    """[ring] The nodes of each block form one doubly linked ring through its return node."""
+    cdef int32_t block, back, node, following
+    cdef int64_t count
+    for block in range(graph.block_used):
+        if graph.block_recs[block].generation & 1 == 0:
+            continue
+        node = back = graph.block_recs[block].back
+        count = -1
+        while True:
+            following = graph.node_recs[node].next
+            count += 1
+            if graph.node_recs[following].prev != node:
+                raise broken("ring", graph, node, "the next node does not point back")
+            if graph.node_recs[following].generation & 1 == 0:
+                raise broken("ring", graph, node, "the next node was destroyed")
+            if graph.node_recs[following].block != block:
+                raise broken("ring", graph, following, "the node is of another block")
+            if count > graph.block_recs[block].size:
+                raise broken("ring", graph, node, "the ring does not close")
+            node = following
+            if node == back:
+                break
+        if count != graph.block_recs[block].size:
+            size = graph.block_recs[block].size
+            raise broken("ring", graph, back, f"{count} nodes, {size} counted")
+
+
+def check_blocks(Graph graph):
+    """[blocks] A block has one owner, which lists it; every node is in the block it names."""
+    cdef int32_t block, node
+    cdef set listed = {BODY}
+    cdef BlockRec *rec
+    for node in range(graph.node_used):
+        if graph.node_recs[node].generation & 1 == 0:
+            continue
+        block = graph.node_recs[node].first_block
+        if block != NONE and is_end(graph, node):
+            raise broken("blocks", graph, node, "the node may have none")
+        while block != NONE:
+            if block in listed or graph.block_recs[block].owner != node:
+                raise broken("blocks", graph, node, "a block has two owners")
+            if graph.block_recs[block].generation & 1 == 0:
+                raise broken("blocks", graph, node, "a block was destroyed")
+            listed.add(block)
+            block = graph.block_recs[block].next
+    for block in range(graph.block_used):
+        rec = &graph.block_recs[block]
+        if rec.generation & 1 == 0:
+            continue
+        if block not in listed:
+            raise broken("blocks", graph, rec.back, "no node lists the block")
+        if (graph.node_recs[rec.param].block != block
+                or graph.node_recs[rec.param].kind != PARAM
+                or graph.node_recs[rec.back].block != block
+                or graph.node_recs[rec.back].kind != RETURN):
+            raise broken("blocks", graph, rec.back, "the block has lost its ends")
 
 
 def check_use_lists(Graph graph):
@@ -87,34 +121,55 @@ def check_outputs(Graph graph):
             value = graph.value_recs[value].next_output
         if offset != graph.node_recs[node].output_count:
             raise broken("outputs", graph, node, "the outputs are miscounted")
-    if graph.node_recs[PARAM].input_count or graph.node_recs[RETURN].output_count:
-        raise broken("outputs", graph, PARAM, "param has no operands and return no outputs")
+        if (graph.node_recs[node].kind == PARAM and graph.node_recs[node].input_count
+                or graph.node_recs[node].kind == RETURN and offset):
+            raise broken("outputs", graph, node, "param has no operands and return no outputs")
 
 
 def check_order(Graph graph):
-    """[order] Operands are computed before their node, in the graph; positions rise."""
-    cdef int32_t node = RETURN
-    cdef int32_t i, value, producer
-    while True:
+    """[order] Operands are computed before their node, in its block or around it.
+
+    Positions rise.
+    """
+    cdef int32_t node = first_station(graph, BODY)
+    cdef int32_t i, value
+    cdef str problem
+    while node != NONE:
         for i in range(graph.node_recs[node].input_count):
             value = graph.use_recs[graph.node_recs[node].first_input + i].value
-            producer = graph.value_recs[value].node
-            if not attached(graph, producer):
-                raise broken("order", graph, node, f"operand {i} is not computed in the graph")
-            if graph.node_recs[producer].position >= graph.node_recs[node].position:
-                raise broken("order", graph, node, f"operand {i} is computed later")
-        if (graph.node_recs[node].next != RETURN and node != RETURN
+            problem = scope_problem(graph, node, graph.value_recs[value].node)
+            if problem is not None:
+                raise broken("order", graph, node, f"operand {i} is {problem}")
+        if (graph.node_recs[node].kind != RETURN
                 and graph.node_recs[graph.node_recs[node].next].position
                 <= graph.node_recs[node].position):
             raise broken("order", graph, node, "positions do not rise")
-        node = graph.node_recs[node].next
-        if node == RETURN:
-            break
+        node = graph.station(node)
+
+
+cdef str scope_problem(Graph graph, int32_t user, int32_t producer):
+    """What is wrong with `user` reading what `producer` computes, or None."""
+    cdef int32_t wanted = graph.node_recs[producer].block
+    cdef int32_t block
+    if wanted == NONE:
+        return "not computed in the graph"
+    while True:
+        block = graph.node_recs[user].block
+        if block == wanted:
+            if graph.node_recs[producer].position < graph.node_recs[user].position:
+                return None
+            return "computed later"
+        if block <= BODY:
+            return "computed in a block, and read outside it"
+        user = graph.block_recs[block].owner
 
 
 def check_stages(Graph graph):
-    """[stage] Inputs, nodes and outputs rise in stage; a node is not before what it reads."""
-    cdef int32_t node, i, value, stage
+    """[stage] Inputs, nodes and outputs rise in stage; a node is not before what it reads.
+
+    What is in a block has the stage of the node that owns it.
+    """
+    cdef int32_t node, i, value, stage, block
     stage = 0
     value = graph.node_recs[PARAM].first_output
     while value != NONE:
@@ -125,20 +180,22 @@ def check_stages(Graph graph):
     stage = 0
     node = graph.node_recs[RETURN].next
     while node != RETURN:
-        if graph.node_recs[node].stage < stage:
+        block = graph.node_recs[node].block
+        if graph.node_recs[node].kind == RETURN:
+            check_output_stages(graph, graph.block_recs[block].param, stage)
+        elif block != BODY and graph.node_recs[node].stage != stage:
+            raise broken("stage", graph, node, f"another stage than {stage} in a block of it")
+        elif graph.node_recs[node].stage < stage:
             raise broken(
                 "stage", graph, node, f"stage {graph.node_recs[node].stage} after {stage}")
-        stage = graph.node_recs[node].stage
+        else:
+            stage = graph.node_recs[node].stage
+            check_output_stages(graph, node, stage)
         for i in range(graph.node_recs[node].input_count):
             value = graph.use_recs[graph.node_recs[node].first_input + i].value
             if graph.value_recs[value].stage > stage:
                 raise broken("stage", graph, node, f"operand {i} is of a later stage")
-        value = graph.node_recs[node].first_output
-        while value != NONE:
-            if graph.value_recs[value].stage != stage:
-                raise broken("stage", graph, node, "an output is of another stage")
-            value = graph.value_recs[value].next_output
-        node = graph.node_recs[node].next
+        node = graph.station(node)
     stage = 0
     for i in range(graph.node_recs[RETURN].input_count):
         value = graph.use_recs[graph.node_recs[RETURN].first_input + i].value
@@ -148,6 +205,15 @@ def check_stages(Graph graph):
             stage = graph.value_recs[value].stage
 
 
+cdef int check_output_stages(Graph graph, int32_t node, int32_t stage) except -1:
+    cdef int32_t value = graph.node_recs[node].first_output
+    while value != NONE:
+        if graph.value_recs[value].stage != stage:
+            raise broken("stage", graph, node, "an output is of another stage")
+        value = graph.value_recs[value].next_output
+    return 0
+
+
 def check_types(Graph graph):
     """[types] Output types agree with the op's rule wherever both are known."""
     cdef int32_t node = graph.node_recs[RETURN].next
@@ -155,6 +221,9 @@ def check_types(Graph graph):
     cdef PyObject *type
     cdef dict attributes
     while node != RETURN:
+        if graph.node_recs[node].kind == RETURN:
+            node = graph.station(node)
+            continue
         types = []
         for i in range(graph.node_recs[node].input_count):
             value = graph.use_recs[graph.node_recs[node].first_input + i].value
@@ -179,10 +248,10 @@ def check_types(Graph graph):
                 raise broken(
                     "types", graph, node, f"typed {<object>type}, the op gives {wanted}")
             value = graph.value_recs[value].next_output
-        node = graph.node_recs[node].next
+        node = graph.station(node)
 
 
-cdef bint compatible(object left, object right):
+cpdef bint compatible(object left, object right):
     """Whether two types can describe one array."""
     if left is right:
         return True
@@ -214,8 +283,8 @@ def check_names(Graph graph):
 
 
 CHECKS = (
-    check_ring, check_use_lists, check_outputs, check_order, check_stages, check_types,
-    check_names,
+    check_ring, check_blocks, check_use_lists, check_outputs, check_order, check_stages,
+    check_types, check_names,
 )
 
 
@@ -223,3 +292,15 @@ def verify(Graph graph not None):
     """Run every check.  Raises VerifyError with the graph's text as a note."""
     for check in CHECKS:
         check(graph)
+
+
+def nodes_of(Graph graph not None, kinds):
+    """The nodes, also within blocks, of these kinds."""
+    cdef int32_t node = first_station(graph, BODY)
+    cdef set wanted = {kind_index(kind) for kind in kinds}
+    cdef list found = []
+    while node != NONE:
+        if graph.node_recs[node].kind in wanted:
+            found.append(node_handle(graph, node))
+        node = graph.station(node)
+    return found

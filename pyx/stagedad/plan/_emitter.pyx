@@ -14,6 +14,7 @@ cdef enum:
     OUTER = 1
     ZERO = 2
     OBJECT = 4
+    SUB = 7
     POOL = 3
 
 cdef Py_ssize_t short = kernels.SHORT
@@ -120,6 +121,17 @@ cdef class Emitter:
             OBJECT, self.origin, None, operands, len(operands) - len(writes), (), (), ()
         )
         step.function = lambda arrays: evaluate(kind, arrays, attributes)
+        self.steps.append(step)
+        return writes
+
+    def sub_program(self, function, reads, results):
+        """Emit a run of plans, which `function` describes, on C-contiguous operands."""
+        cdef tuple writes = tuple([fresh(type_.dtype, type_.shape) for type_ in results])
+        cdef tuple operands = (*[self.dense(view) for view in reads], *writes)
+        cdef Step step = make_step(
+            SUB, self.origin, None, operands, len(operands) - len(writes), (), (), ()
+        )
+        step.function = function
         self.steps.append(step)
         return writes
 

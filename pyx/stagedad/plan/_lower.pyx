@@ -14,6 +14,8 @@ from libc.string cimport memcmp, memset
 import numpy as np
 
 from stagedad.errors import KernelError, ShapeError
+from stagedad.ir._clone cimport outer_reads
+from stagedad.ir._handles cimport node_handle, value_handle
 from stagedad.ir._kinds cimport attribute_defaults, infer_types, kind_name
 from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, Slabs
 from stagedad import ops
@@ -21,7 +23,7 @@ from stagedad.ops import REQUIRED
 from stagedad.plan._emitter cimport Emitter
 from stagedad.plan._step cimport Step, make_origin, make_step
 from stagedad.plan._view cimport Buffer, View, broadcast, fresh, fresh_like
-from stagedad.plan import rule as rule_table
+from stagedad.plan import control, rule as rule_table
 from stagedad.plan.kernels import copy_kernel
 from stagedad.types import TensorType
 
@@ -50,8 +52,10 @@ cdef class Lowered:
         self.types = types
 
 
-def lower(Slabs graph not None, layouts):
+def lower(Slabs graph not None, layouts, plan_block):
     """The steps of `graph` for arguments of `layouts`: its inputs, then `held_arrays`.
+
+    `plan_block` makes the plan of a graph and layouts: that of a block of a node.
 
     Types are inferred anew from the layouts, so that an untyped graph is planned
     for what it gets; those written in the graph are never believed, since memory
@@ -79,7 +83,10 @@ def lower(Slabs graph not None, layouts):
     held = iter(arguments[i:])
     node = graph.node_recs[RETURN].next
     while node != RETURN:
-        _lower_node(graph, node, emitter, views, types, patterns, held)
+        if graph.node_recs[node].first_block != NONE:
+            _lower_control(graph, node, emitter, views, types, held, plan_block)
+        else:
+            _lower_node(graph, node, emitter, views, types, patterns, held)
         node = graph.node_recs[node].next
     emitter.origin = make_origin("return", -1, None)
     outputs = [
@@ -159,6 +166,44 @@ cdef int _lower_node(
     if len(emitter.steps) == before + 1 and len(made) == 1:
         if _is_pattern(<Step> emitter.steps[before], reads, <View?> made[0]):
             patterns.add(rec, operand_types, <Step> emitter.steps[before], results[0])
+    return 0
+
+
+cdef int _lower_control(
+    Slabs graph, int32_t node, Emitter emitter, list views, list types, held, plan_block
+) except -1:
+    """Lower a node with blocks to one step that runs their plans."""
+    cdef NodeRec *rec = &graph.node_recs[node]
+    cdef int32_t value = rec.first_output
+    cdef list outer = outer_reads(graph, node)
+    cdef list operands = [
+        graph.use_recs[rec.first_input + i].value for i in range(rec.input_count)
+    ]
+    cdef View view
+    emitter.origin = make_origin(
+        kind_name(rec.kind),
+        graph.value_recs[value].id if value != NONE else -1,
+        None if rec.location == NULL else <object> rec.location,
+    )
+    try:
+        made = control.lower_control(
+            emitter,
+            node_handle(graph, node),
+            tuple([value_handle(graph, index) for index in outer]),
+            [views[index] for index in operands],
+            [views[index] for index in outer],
+            held,
+            plan_block,
+        )
+    except Exception as error:
+        error.add_note(f"in {emitter.origin}")
+        raise
+    for item in made:
+        view = item
+        view.buffer.owner = value
+        views[value] = view
+        types[value] = TensorType(view.dtype, view.shape)
+        value = graph.value_recs[value].next_output
     return 0
 
 

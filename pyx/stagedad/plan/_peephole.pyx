@@ -18,7 +18,8 @@ def subtract_negated(list steps):
     """`steps` with x + (-y) as x - y: the same bits, and often one step less.
 
     The cotangents of subtractions are sums of such terms.  The negation stays
-    for other readers, or dies.
+    for other readers, or dies.  It is one no more when something else is written
+    to its buffer, as where scattered entries are added to it.
     """
     cdef dict negations = {}            # buffer -> the step that put a negation there
     cdef list result = []
@@ -28,6 +29,9 @@ def subtract_negated(list steps):
     cdef object ufunc = None
     for item in steps:
         step = item
+        if negations:
+            for view in step.operands[step.inputs:]:
+                negations.pop((<View> view).buffer, None)
         if step.kind == CALL and step.kernel is not None:
             if step.kernel is not kernel:
                 kernel = step.kernel

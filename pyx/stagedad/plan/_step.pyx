@@ -9,6 +9,7 @@ cdef enum:
     CALL = 0
     OBJECT = 4
     BLOCK = 5
+    SUB = 7
 
 cdef double CALL_NS = 8.0
 cdef double OBJECT_NS = 5000.0
@@ -76,7 +77,7 @@ cdef class Step:
 
 cdef double nanoseconds(Step step) except -1:
     cdef double work = 1
-    if step.kind == OBJECT:
+    if step.kind == OBJECT or step.kind == SUB:
         return OBJECT_NS
     if step.kind == BLOCK:
         return CALL_NS

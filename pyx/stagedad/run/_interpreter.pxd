@@ -95,6 +95,7 @@ cdef class Code:
     cdef Arena *pool
     cdef int pooled
     cdef readonly bint keeps_gil
+    cdef bint is_twin           # of another, which speaks of floating-point errors for both
     cdef void *owned            # chain of memory blocks that go with the code
     cdef list kept              # Loops and ObjectCalls that instructions point into
 
@@ -119,6 +120,7 @@ cdef class Code:
     cdef void drop(self, Arena *arena) noexcept
     cdef int run(self, Arena *arena) except -1
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1
+    cdef int find_float_errors(self, Arena *arena) except -1
 
 
 cdef Py_ssize_t execute(

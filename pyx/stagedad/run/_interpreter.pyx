@@ -11,7 +11,7 @@ Loops and, through them, the capsules that hold NumPy's contexts.  An arena
 belongs to one run at a time; the pool is touched with the GIL held only.
 """
 
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.ref cimport PyObject, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy, memset
@@ -19,6 +19,10 @@ cimport numpy as cnp
 from numpy cimport npy_intp
 
 from stagedad.plan._step cimport Step
+from stagedad.run import float_errors
+from stagedad.run._errstate cimport (
+    numpy_bits, sad_fp_clear, sad_fp_flags, sad_fp_raise, watched
+)
 from stagedad.run._loops cimport Loop, native, wrap
 from stagedad.run.arrays cimport (
     sad_data, sad_flags, sad_is_array, sad_is_native, sad_ndim, sad_number, sad_shape,
@@ -56,6 +60,7 @@ cdef enum:
     OBJECT = 4      # a Python function on arrays
     BLOCK = 5       # the instructions that follow, block by block
     POISON = 6      # set bytes to 0xff: a nan in every float
+    SUB = 7         # the programs of a node's blocks
 
 cdef enum:
     # ORDER SPACE: as in stagedad/plan/step.py.
@@ -156,6 +161,8 @@ cdef class Code:
     def __cinit__(self, object plan, Code twin=None, object comparison=None):
         global live_codes
         self.twin = twin
+        if twin is not None:
+            twin.is_twin = True
         self.comparison = comparison
         live_codes += 1
         self.plan = plan
@@ -327,6 +334,8 @@ cdef class Code:
 
     cdef int run(self, Arena *arena) except -1:
         cdef Py_ssize_t failed
+        cdef int flags
+        sad_fp_clear()
         if self.keeps_gil:
             failed = execute(self.instructions, self.count, arena.slots)
         else:
@@ -334,7 +343,36 @@ cdef class Code:
                 failed = execute(self.instructions, self.count, arena.slots)
         if failed >= 0 or PyErr_Occurred() != NULL:
             self.fail(failed, arena)
+        flags = sad_fp_flags()
+        if flags != 0 and not self.is_twin and flags & watched():
+            self.find_float_errors(arena)
         self.give(arena)
+        return 0
+
+    cdef int find_float_errors(self, Arena *arena) except -1:
+        """Run once more, instruction by instruction, and report those that raise flags."""
+        cdef unsigned char *noted = <unsigned char *> PyMem_RawCalloc(<size_t> self.count, 1)
+        cdef Py_ssize_t failed
+        cdef Py_ssize_t i
+        if noted == NULL:
+            self.give(arena)
+            raise MemoryError
+        if self.keeps_gil:
+            failed = execute_noting(self.instructions, self.count, arena.slots, noted)
+        else:
+            with nogil:
+                failed = execute_noting(self.instructions, self.count, arena.slots, noted)
+        found = [
+            (self.plan.steps[i], numpy_bits(noted[i])) for i in range(self.count) if noted[i]
+        ]
+        PyMem_RawFree(noted)
+        if failed >= 0 or PyErr_Occurred() != NULL:
+            self.fail(failed, arena)
+        try:
+            float_errors.report(found)
+        except BaseException:
+            self.give(arena)
+            raise
         return 0
 
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1:
@@ -487,15 +525,36 @@ cdef Py_ssize_t execute(
         elif ins.kind == ZERO:
             memset(slots[ins.slots[0]], 0, <size_t> ins.words[0])
         elif ins.kind == BLOCK:
-            failed = run_block(ins, slots)
+            failed = run_block(ins, slots, NULL)
             if failed >= 0:
                 return i + failed
             i += (<const Block *> ins.extra).count
-        elif ins.kind == OBJECT:
+        elif ins.kind == OBJECT or ins.kind == SUB:
             if object_caller(ins.extra, slots) != 0:
                 return i
         else:
             memset(slots[ins.slots[0]], 0xff, <size_t> ins.words[0])
+        i += 1
+    return -1
+
+
+cdef Py_ssize_t execute_noting(
+    const Instruction *instructions, Py_ssize_t count, char **slots, unsigned char *noted
+) noexcept nogil:
+    """As `execute`; notes for each instruction which flags it raises."""
+    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t failed
+    while i < count:
+        if instructions[i].kind == BLOCK:
+            failed = run_block(instructions + i, slots, noted + i)
+        else:
+            sad_fp_clear()
+            failed = execute(instructions + i, 1, slots)
+            noted[i] = <unsigned char> sad_fp_flags()
+        if failed >= 0:
+            return i + failed
+        if instructions[i].kind == BLOCK:
+            i += (<const Block *> instructions[i].extra).count
         i += 1
     return -1
 
@@ -551,9 +610,12 @@ cdef int call_outer(const Instruction *ins, char **slots) noexcept nogil:
             return 0
 
 
-cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
+cdef Py_ssize_t run_block(
+    const Instruction *head, char **slots, unsigned char *noted
+) noexcept nogil:
     """Run a block's instructions over its elements, one length at a time.
 
+    Where the flags that an instruction raises are to be noted, `noted` is not NULL.
     Slots of full arrays advance with the elements and are put back at the end;
     those of values that live within the block stay: they are a length long.
     """
@@ -565,9 +627,13 @@ cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
     while done < block.n and failed < 0:
         dims[0] = block.n - done if block.n - done < block.length else block.length
         for i in range(1, block.count + 1):
+            if noted != NULL:
+                sad_fp_clear()
             if call(head + i, slots, dims) != 0:
                 failed = i
                 break
+            if noted != NULL:
+                noted[i] |= <unsigned char> sad_fp_flags()
         for i in range(block.moving):
             slots[block.slots[i]] += dims[0] * block.steps[i]
         done += dims[0]
@@ -579,9 +645,11 @@ cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
 cdef class ObjectCall:
     """A Python function on copies of the operands, its results copied back.
 
-    Copies, because a function may keep what it is given, and the arena moves on.
+    Copies, because a function may keep what it is given, and the arena moves on; sub-programs
+    keep nothing.
     """
     cdef object function
+    cdef bint keeps_nothing
     cdef list inputs            # of (slot, type number, shape, strides)
     cdef list outputs
 
@@ -590,7 +658,8 @@ cdef class ObjectCall:
         cdef list shape
         cdef list strides
         for slot, number, shape, strides in self.inputs:
-            arrays.append(_array(slots[<int> slot], number, shape, strides).copy())
+            array = _array(slots[<int> slot], number, shape, strides)
+            arrays.append(array if self.keeps_nothing else array.copy())
         results = self.function(arrays)
         for (slot, number, shape, strides), result in zip(self.outputs, results, strict=True):
             _array(slots[<int> slot], number, shape, strides)[...] = result
@@ -598,7 +667,11 @@ cdef class ObjectCall:
 
 
 cdef int call_object(void *extra, char **slots) except -1 with gil:
-    return (<ObjectCall> extra).call(slots)
+    # NumPy clears the flags before whatever it computes.
+    cdef int flags = sad_fp_flags()
+    (<ObjectCall> extra).call(slots)
+    sad_fp_raise(flags)
+    return 0
 
 
 # Without `except`: the exception stays set until the run has ended, for `fail` to raise.
@@ -687,7 +760,7 @@ cdef int _assemble(Code self, plan) except -1:
         step = <Step> steps[i]
         ins = self.instructions + i
         ins.kind = step.kind
-        if ins.kind == OBJECT:
+        if ins.kind == OBJECT or ins.kind == SUB:
             ins.extra = <void *> _object_call(self, step)
             continue
         if ins.kind == BLOCK:
@@ -739,6 +812,10 @@ cdef PyObject *_object_call(Code self, step) except NULL:
         (slot, dtype.num, shape, strides) for slot, dtype, shape, strides in step.described()
     ]
     made.function = step.function
+    if step.kind == SUB:
+        from stagedad.run._control import Control
+        made.function = Control(step.function)
+        made.keeps_nothing = True
     made.inputs = described[:step.inputs]
     made.outputs = described[step.inputs:]
     self.kept.append(made)

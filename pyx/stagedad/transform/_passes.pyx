@@ -10,31 +10,65 @@ from libc.string cimport memset
 
 import numpy as np
 
+from stagedad.ir._clone cimport is_within, used_outside
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport node_handle
 from stagedad.ir._kinds cimport kind_index, kind_name
-from stagedad.ir._slabs cimport NONE, RETURN, NodeRec, is_static
+from stagedad.ir._slabs cimport BODY, NONE, RETURN, NodeRec, first_station, is_static
 
 
 def remove_dead(Graph graph not None, effects):
     """Destroy, from the last node to the first, those that nobody reads.  Returns how many.
 
-    `effects` is the set of kinds that stay whatever reads them.
+    `effects` is the set of kinds that stay whatever reads them, and with them the nodes in
+    whose blocks they are.
     """
     cdef int32_t node = graph.node_recs[RETURN].prev
-    cdef int32_t before, value
+    cdef int32_t before, block
     cdef int removed = 0
-    graph.check_usable()
+    graph.check_editable()
     while node != RETURN:
+        if graph.node_recs[node].kind == RETURN:     # the beginning of a block is reached
+            block = graph.node_recs[node].block
+            node = graph.block_recs[block].owner
+            block = graph.block_recs[block].next
+            if block == NONE:
+                node = graph.node_recs[node].prev
+            else:
+                node = graph.node_recs[graph.block_recs[block].back].prev
+            continue
         before = graph.node_recs[node].prev
-        value = graph.node_recs[node].first_output
-        while value != NONE and graph.value_recs[value].first_use == NONE:
-            value = graph.value_recs[value].next_output
-        if value == NONE and not (effects and kind_name(graph.node_recs[node].kind) in effects):
+        if is_dead(graph, node, effects):
             graph.free_node_record(node)
             removed += 1
+        elif graph.node_recs[node].first_block != NONE:
+            block = graph.node_recs[node].first_block
+            before = graph.node_recs[graph.block_recs[block].back].prev
         node = before
     return removed
+
+
+cdef bint is_dead(Graph graph, int32_t node, effects) except -1:
+    """Whether nothing reads a node, nor what is in its blocks, and it has no effect."""
+    cdef int32_t value = graph.node_recs[node].first_output
+    cdef int32_t block = graph.node_recs[node].first_block
+    cdef int32_t inside
+    while value != NONE:
+        if graph.value_recs[value].first_use != NONE:
+            return False
+        value = graph.value_recs[value].next_output
+    if effects and kind_name(graph.node_recs[node].kind) in effects:
+        return False
+    while block != NONE:
+        if used_outside(graph, block) != NONE:
+            return False
+        inside = first_station(graph, block)
+        while effects and inside != graph.block_recs[block].back:
+            if kind_name(graph.node_recs[inside].kind) in effects:
+                return False
+            inside = graph.station(inside)
+        block = graph.block_recs[block].next
+    return True
 
 
 def merge_equal(Graph graph not None, pure, commutative):
@@ -42,14 +76,17 @@ def merge_equal(Graph graph not None, pure, commutative):
 
     Equal: same kind, stage, operands, attributes and types.  Where the kind is in `commutative`
     and all attributes are at their defaults, operands may stand in any order.  Only
-    kinds in `pure` are merged.
+    kinds in `pure` are merged.  A node in a block may read what comes before its owner, not
+    what another block computes.
     """
-    cdef Merger merger = Merger(graph, pure, commutative)
-    cdef int32_t node = graph.node_recs[RETURN].next
+    cdef Merger merger
+    cdef int32_t node
     cdef int32_t value, kept
     cdef int merged = 0
     cdef bint moved
-    graph.check_usable()
+    graph.check_editable()
+    merger = Merger(graph, pure, commutative)
+    node = first_station(graph, BODY)
     while node != RETURN:
         kept = merger.equal_before(node)
         if kept != NONE:
@@ -62,7 +99,7 @@ def merge_equal(Graph graph not None, pure, commutative):
                 kept = graph.value_recs[kept].next_output
                 value = graph.value_recs[value].next_output
             merged += moved
-        node = graph.node_recs[node].next
+        node = graph.station(node)
     return merged
 
 
@@ -88,7 +125,7 @@ cdef class Merger:
         self.graph = graph
         self.pure, self.commutative = pure, commutative
         self.sorts, self.numbers, self.of_dict = {}, {}, {}
-        while room < <size_t>graph.size * 2:
+        while room < <size_t>graph.node_used * 2:
             room *= 2
         self.mask = room - 1
         self.places = <int32_t *>malloc(room * sizeof(int32_t))
@@ -109,14 +146,15 @@ cdef class Merger:
         cdef int64_t attributes
         cdef bint swaps
         cdef size_t place
-        if sort & IMPURE:
+        if sort & IMPURE or rec.first_block != NONE:
             return NONE
         attributes = self.attributes_of(rec)
         swaps = sort & SWAPS and attributes == 0 and not complex_output(graph, node)
         place = self.hashed(rec, attributes, swaps) & self.mask
         while self.places[place] != NONE:
             if self.attributes[place] == attributes and self.equal(
-                    rec, &graph.node_recs[self.places[place]], swaps):
+                    rec, &graph.node_recs[self.places[place]], swaps) and is_within(
+                    graph, node, graph.node_recs[self.places[place]].block):
                 return self.places[place]
             place = (place + 1) & self.mask
         self.places[place] = node
@@ -225,7 +263,7 @@ def drop_zeros(Graph graph not None, linear, products):
     cdef str kind
     cdef bint is_zero
     cdef uint8_t *zero
-    graph.check_usable()
+    graph.check_editable()
     zero = <uint8_t *>calloc(values + 1, 1)
     if zero == NULL:
         raise MemoryError("drop_zeros: out of memory")
@@ -420,24 +458,30 @@ cdef bint holds(Graph graph, int32_t node, int tokens) except -1:
 
 
 def hits(Graph graph not None, Triggers triggers not None):
-    """Yield nodes at which a rule may apply.  Nodes made or destroyed meanwhile are fine."""
-    cdef int32_t node = graph.node_recs[RETURN].next
+    """Yield nodes at which a rule may apply, within blocks too.
+
+    Nodes made or destroyed meanwhile are fine; blocks stay.
+    """
+    cdef int32_t node, block, back
     cdef uint32_t generation, epoch
     cdef int64_t position
     graph.check_usable()
-    while node != RETURN:
+    node = first_station(graph, BODY)
+    while node != NONE:
         if triggers.hit(graph, node):
             generation = graph.node_recs[node].generation
             position = graph.node_recs[node].position
+            block = graph.node_recs[node].block
             epoch = graph.epoch
             yield node_handle(graph, node)
             graph.check_usable()
             if (graph.node_recs[node].generation != generation
-                    or graph.node_recs[node].next == NONE):
+                    or graph.node_recs[node].block != block):
                 if graph.epoch != epoch:
                     raise RuntimeError("hits: re-indexed, and the current node destroyed")
-                node = graph.node_recs[RETURN].next
-                while node != RETURN and graph.node_recs[node].position <= position:
+                back = graph.block_recs[block].back
+                node = graph.node_recs[back].next
+                while node != back and graph.node_recs[node].position <= position:
                     node = graph.node_recs[node].next
                 continue
-        node = graph.node_recs[node].next
+        node = graph.station(node)

@@ -20,10 +20,12 @@ from libc.string cimport memcmp, memset
 
 from stagedad.errors import NotDifferentiable
 
-from stagedad.ir._graph cimport Graph, empty_graph
+from stagedad.ir._clone cimport outer_reads
+from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport node_handle, value_handle
 from stagedad.ir._kinds cimport attribute_key, kind_index, kind_name
 from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, is_static, type_of
+from stagedad.transform._split cimport split_joint
 from stagedad.transform._template cimport Template
 
 from stagedad.transform._passes import zero_attributes
@@ -148,7 +150,7 @@ cdef class Sweep:
             value = graph.value_recs[value].next_output
         node = graph.node_recs[RETURN].next
         while node != RETURN:
-            found = 0
+            found = self.read_inside(node)
             for i in range(graph.node_recs[node].input_count):
                 flags = self.flags[self.input_value(node, i)]
                 if flags & ACTIVE:
@@ -169,6 +171,14 @@ cdef class Sweep:
             self.flags[value] |= OUTPUT
             if self.flags[value] & ACTIVE:
                 self.flags[value] |= PRESENT
+
+    cdef uint8_t read_inside(self, int32_t node) except 255:
+        """The activity that comes in through what the blocks of a node read."""
+        cdef uint8_t found = 0
+        if self.graph.node_recs[node].first_block != NONE:
+            for value in outer_reads(self.graph, node):
+                found |= self.flags[<int32_t>value] & (ACTIVE | USEFUL)
+        return found
 
     cdef inline int32_t input_value(self, int32_t node, int32_t i) noexcept:
         cdef Graph graph = self.graph
@@ -217,6 +227,7 @@ cdef class Sweep:
         cdef Template template = None
         cdef int32_t value, i, slot, inputs
         cdef object wanted, present, before
+        cdef str kind
         cdef uint8_t flags
         inputs = graph.node_recs[node].input_count
         wanted = 0
@@ -236,6 +247,12 @@ cdef class Sweep:
                 if self.flags[value] & PRESENT:
                     present |= bit(graph.value_recs[value].offset)
                 value = graph.value_recs[value].next_output
+            if present and graph.node_recs[node].first_block != NONE and (
+                    wanted or self.read_inside(node) & USEFUL):
+                kind = kind_name(graph.node_recs[node].kind)
+                raise located(
+                    NotDifferentiable(f"{kind}: what runs blocks has no derivative", op=kind),
+                    node_handle(graph, node))
             if not wanted or not present or present == before:
                 return template
             before = present
@@ -259,7 +276,8 @@ cdef class Sweep:
             return self.template(node, wanted, present)
         memset(&key, 0, sizeof(Recent))
         key.kind = rec.kind
-        key.masks = <int32_t>wanted | <int32_t>present << 2
+        key.masks = (<int32_t>wanted | <int32_t>present << 2
+                     | <int32_t>rec.input_count << 3)
         key.attributes = rec.attributes
         key.types[2] = graph.value_recs[rec.first_output].type
         mixed = <size_t>key.types[2] >> 4 ^ <size_t>key.attributes >> 4
@@ -297,16 +315,16 @@ cdef class Sweep:
         while value != NONE:
             types.append(type_of(graph, value))
             value = graph.value_recs[value].next_output
+        i = graph.node_recs[node].input_count
         if attributes is None:
-            key = (kind, wanted, present, tuple(types))
+            key = (kind, i, wanted, present, tuple(types))
         else:
-            key = (kind, wanted, present, tuple(types), attribute_key(attributes))
+            key = (kind, i, wanted, present, tuple(types), attribute_key(attributes))
         try:
             found = self.templates.get(key)
         except TypeError:
             found, key = None, None
         if found is None:
-            i = graph.node_recs[node].input_count
             try:
                 found = self.specialise(
                     kind_name(kind), attributes or {}, tuple(types[:i]), tuple(types[i:]),
@@ -351,7 +369,7 @@ cdef class Sweep:
                     if self.flags[value] & SLOT:
                         grad = <int32_t>slot_inputs[value]
                         if self.grads[value] != NONE:
-                            grad = self.add_slot(grad, self.grads[value], last)
+                            grad = self.add_slot(grad, self.grads[value], value, last)
                         self.grads[value] = grad
                     value = graph.value_recs[value].next_output
             template = <Template>self.chosen[at]
@@ -419,16 +437,20 @@ cdef class Sweep:
     cdef int32_t sum_node(self, int32_t left, int32_t right, int32_t value) except -1:
         cdef Graph graph = self.graph
         cdef int32_t node = graph.new_node(ADD, 1)
+        cdef int32_t producer = graph.value_recs[value].node
+        if producer != PARAM and graph.node_recs[producer].stage == 0:
+            graph.node_recs[node].origin = producer
         graph.push_input(node, left)
         graph.push_input(node, right)
         graph.new_value(node, 1, type_of(graph, value))
         return node
 
-    cdef int32_t add_slot(self, int32_t slot, int32_t grad, int32_t last) except -1:
+    cdef int32_t add_slot(
+            self, int32_t slot, int32_t grad, int32_t value, int32_t last) except -1:
         """The temporary's own cotangent joins right after the sum of the others is complete."""
         cdef Graph graph = self.graph
         cdef int32_t producer = graph.value_recs[grad].node
-        cdef int32_t node = self.sum_node(slot, grad, grad)
+        cdef int32_t node = self.sum_node(slot, grad, value)
         if producer == PARAM:
             producer = last                      # the beginning of stage 1
         graph.attach(node, graph.node_recs[producer].next)
@@ -481,68 +503,8 @@ cdef class Sweep:
 
     def split(self, int32_t outputs):
         """Return (f, df, captures as (value is input, offset)) from the joint graph."""
-        cdef Graph graph = self.graph
-        cdef dict output_offsets = {}
-        cdef dict input_offsets = {}
-        cdef list where = []
-        cdef int32_t i, value
-        cdef int32_t temporaries = <int32_t>len(self.temporaries)
-        for i in range(outputs + temporaries):
-            output_offsets.setdefault(self.input_value(RETURN, i), i)
-        value = graph.node_recs[PARAM].first_output
-        i = 0
-        while value != NONE and graph.value_recs[value].stage == 0:
-            input_offsets[value] = i
-            i += 1
-            value = graph.value_recs[value].next_output
-        for index in self.captured:
-            if index in output_offsets:
-                where.append((False, output_offsets[index]))
-            else:
-                where.append((True, input_offsets[index]))
-        f = stage_graph(graph, 0, [], 0, outputs + temporaries)
-        df = stage_graph(graph, 1, self.captured, outputs + temporaries,
-                         graph.node_recs[RETURN].input_count)
-        return f, df, where
-
-
-cdef Graph stage_graph(Graph source, int32_t stage, list captured, int32_t first_output,
-                       int32_t end_output):
-    """One stage as a graph at stage 0: captured values, then that stage's inputs."""
-    cdef Graph new = empty_graph()
-    cdef int32_t value, node, i, operand, producer
-    cdef int32_t *value_map = <int32_t *>malloc((source.value_used + 1) * sizeof(int32_t))
-    if value_map == NULL:
-        raise MemoryError("differentiate: out of memory")
-    memset(value_map, 0xFF, (source.value_used + 1) * sizeof(int32_t))
-    try:
-        for index in captured:
-            value_map[<int32_t>index] = new.clone_input(source, <int32_t>index)
-        value = source.node_recs[PARAM].first_output
-        while value != NONE:
-            if source.value_recs[value].stage == stage:
-                value_map[value] = new.clone_input(source, value)
-            value = source.value_recs[value].next_output
-        node = source.node_recs[RETURN].next
-        while node != RETURN:
-            if source.node_recs[node].stage == stage:
-                for i in range(source.node_recs[node].input_count):
-                    operand = source.use_recs[source.node_recs[node].first_input + i].value
-                    producer = source.value_recs[operand].node
-                    # Constants are copied into df, never captured.
-                    if (value_map[operand] == NONE
-                            and source.node_recs[producer].kind == CONSTANT):
-                        new.clone_node(source, producer, value_map)
-                new.clone_node(source, node, value_map)
-            node = source.node_recs[node].next
-        for i in range(first_output, end_output):
-            operand = source.use_recs[source.node_recs[RETURN].first_input + i].value
-            if value_map[operand] == NONE:
-                new.clone_node(source, source.value_recs[operand].node, value_map)
-            new.push_input(RETURN, value_map[operand])
-    finally:
-        free(value_map)
-    return new
+        return split_joint(
+            self.graph, self.captured, outputs, outputs + <int32_t>len(self.temporaries))
 
 
 cdef object bit(int32_t number):
@@ -561,6 +523,7 @@ def located(error, node):
     first, newline, rest = str(error).partition("\n")
     made = NotDifferentiable(f"{first}: `{node}`{where}{newline}{rest}")
     made.op = node.kind
-    made.argument = getattr(error, "argument", None)
+    made.hint = error.hint
+    made.argument = error.argument
     made.location = node.location
     return made

@@ -64,6 +64,8 @@ cdef class Template:
     cdef int instantiate(self, Graph graph, int32_t origin, int32_t *slots) except -1:
         """Append the steps to `graph`; they take location and scope of the node `origin`.
 
+        Their own origin is its index here: `_split` turns it into the id of a value of f.
+
         `slots` holds the values of the operands, outputs and cotangents; the steps' outputs are
         written behind them.
         """
@@ -79,6 +81,7 @@ cdef class Template:
                 graph.push_input(node, slots[self.operands[step.operand_start + k]])
             if self.attributes[i] is not None:
                 graph.set_attributes(node, <dict>self.attributes[i])
+            graph.node_recs[node].origin = origin
             shared = graph.node_recs[origin].location
             if shared != NULL:
                 Py_INCREF(<object>shared)

@@ -1,0 +1,9 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from stagedad.ir._graph import Graph
+
+def held_graphs(graph: Graph) -> list[Graph]: ...
+def held_arrays(graph: Graph) -> tuple[NDArray[Any], ...]: ...
+def nesting(graph: Graph) -> int: ...
