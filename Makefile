@@ -6,7 +6,7 @@ STUBBED = $(subst /,.,$(patsubst %.pyi,%,$(shell find stagedad -name '_*.pyi')))
 SOURCES = $(shell find cuda -name '*.cu' -o -name '*.cuh') $(wildcard stagedad/include/*)
 
 .DEFAULT_GOAL = help
-.PHONY: help install build debug clean size test soak lint bench bench-report instructions dist ci
+.PHONY: help install build debug clean size test soak lint threads bench bench-report instructions dist ci
 
 help:  ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,6 +41,11 @@ lint:  ## ruff, mypy, stubtest, cython-lint, clang-format
 	    --ignore-unused-allowlist --ignore-disjoint-bases $(STUBBED)
 	cython-lint pyx
 	$(if $(SOURCES),clang-format --dry-run -Werror $(SOURCES))
+
+threads:  ## eight threads on one program, compiled with gcc's ThreadSanitizer
+	STAGEDAD_SANITIZE=thread $(PYTHON) setup.py -q build -b build/thread --build-lib build/thread/lib
+	cd build/thread && PYTHONPATH=lib OPENBLAS_NUM_THREADS=1 setarch -R \
+	    env LD_PRELOAD=$$(gcc -print-file-name=libtsan.so) $(PYTHON) ../../tests/run/test_threads.py
 
 bench:  ## run bench/
 	pytest bench

@@ -1,5 +1,6 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
+from stagedad.front.caches import cache_info, clear_caches
 from stagedad.front.checking import Checked
 from stagedad.front.explain import Explanation, explain
 from stagedad.front.stopping import stop_gradient
@@ -12,6 +13,8 @@ __all__ = [
     "Checked",
     "Explanation",
     "Tracer",
+    "cache_info",
+    "clear_caches",
     "explain",
     "flatten",
     "grad",

@@ -29,6 +29,7 @@ _COMPARISONS: Final = frozenset(
     {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 )
 _literal_dtypes: dict[tuple[DType, type], DType] = {}
+LITERALS_LIMIT: Final = 256
 
 
 def has_traced(value: Any) -> bool:
@@ -111,6 +112,8 @@ def _with_number(trace: Trace, operands: Sequence[Any], number: int) -> list[Val
     key = (other.dtype if hasattr(other, "dtype") else number_dtype(other), weak_type)
     dtype = _literal_dtypes.get(key)
     if dtype is None:
+        if len(_literal_dtypes) >= LITERALS_LIMIT:
+            _literal_dtypes.clear()
         dtype = _literal_dtypes[key] = common_dtype(operands)
     pair = [trace.value(other), _in_dtype(trace, operands[number], dtype)]
     return pair if number == 1 else pair[::-1]

@@ -285,8 +285,9 @@ def _mentions(code: CodeType) -> _Mentions:
             frozenset(name for each in every for name in each.co_names),
             frozenset(pair for each in every for pair in _imports(each)),
         )
-        if len(_mentions_of) < PLACES:
-            _mentions_of[code] = found
+        if len(_mentions_of) >= PLACES:
+            _mentions_of.clear()
+        _mentions_of[code] = found
     return found
 
 

@@ -8,9 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from threading import RLock
+from threading import Lock, RLock
 from types import MethodType
 from typing import Any, Final
+from weakref import WeakSet
 
 import numpy as np
 
@@ -29,6 +30,18 @@ _RECENT: Final = 8
 """Signatures that a call tries without looking into the cache."""
 
 _BUILT_IN: Final = frozenset({tuple, list, dict, type(None)})
+
+
+_all: WeakSet[Staged] = WeakSet()
+_all_lock: Final = Lock()
+
+
+def clear_all() -> None:
+    """Forget every signature of every transformed function."""
+    with _all_lock:
+        alive = list(_all)
+    for each in alive:
+        each.cache_clear()
 
 
 class Entry:
@@ -81,6 +94,8 @@ class Staged(Caller):
         # Held while the cache changes and never while the user's code is called.  Taken
         # again by the same thread only in a finaliser that the collector runs meanwhile.
         self._lock = RLock()
+        with _all_lock:
+            _all.add(self)
 
     def _positional(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -1,7 +1,7 @@
 """Running: programs on NumPy's loops, one interpreter for all."""
 
-from stagedad.run._interpreter import live_counts
-from stagedad.run._program import Program
+from stagedad.run._interpreter import idle_memory, limit_idle_memory, live_counts
+from stagedad.run._program import Program, clear_programs
 from stagedad.run.explaining import Finding, findings
 from stagedad.run.listing import Instruction
 from stagedad.run.pair import Pair
@@ -18,7 +18,10 @@ __all__ = [
     "Program",
     "Spent",
     "adopt",
+    "clear_programs",
     "compile",
     "findings",
+    "idle_memory",
+    "limit_idle_memory",
     "live_counts",
 ]

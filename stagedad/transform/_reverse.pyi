@@ -5,6 +5,8 @@ from stagedad.errors import NotDifferentiable
 from stagedad.ir import Graph, Node, Value
 from stagedad.transform._template import Template
 
+TEMPLATES_LIMIT: int
+
 @final
 class Sweep:
     captured: list[int]

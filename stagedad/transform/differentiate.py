@@ -10,12 +10,12 @@ from typing import Any
 from stagedad.errors import NotDifferentiable
 from stagedad.ir import Graph, Node
 from stagedad.ops import OPS
-from stagedad.transform._reverse import Sweep
+from stagedad.transform._reverse import TEMPLATES_LIMIT, Sweep
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
 from stagedad.transform.templates import check_signature, rule_codes, specialise
 
-__all__ = ["NAN_POLICIES", "differentiate", "is_differentiable"]
+__all__ = ["NAN_POLICIES", "TEMPLATES_LIMIT", "differentiate", "is_differentiable"]
 
 NAN_POLICIES = ("masked", "strict")
 

@@ -16,7 +16,17 @@ cdef extern from "Python.h":
     void Py_DECREF_code "Py_DECREF"(PyCodeObject *code)
 
 cdef dict places = {}            # (file, line) -> itself, so that equal places are one object
-cdef Py_ssize_t PLACES = 65536
+PLACES = 65536
+
+
+def place_count():
+    """How many places are remembered."""
+    return len(places)
+
+
+def clear_places():
+    """Forget the places, and which files are inside."""
+    places.clear()
 
 
 cpdef tuple find(dict is_inside, object decide):
@@ -39,6 +49,8 @@ cpdef tuple find(dict is_inside, object decide):
         Py_DECREF_code(code)
         inside = is_inside.get(file)
         if inside is None:
+            if len(is_inside) >= PLACES:
+                is_inside.clear()
             inside = is_inside[file] = decide(file)
         if not inside:
             line = PyFrame_GetLineNumber(frame)

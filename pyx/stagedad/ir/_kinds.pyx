@@ -6,6 +6,7 @@ from keyword import iskeyword
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t
+from libc.string cimport memset
 
 import numpy as np
 
@@ -31,6 +32,7 @@ cdef dict kind_ids = {"param": 0, "return": 1}     # name or alias -> index
 cdef list kind_names = ["param", "return"]
 cdef list kind_defaults = [None, None]                  # attribute defaults; None: no such op
 cdef int32_t CONSTANT = kind_index("constant")
+INFERRED_LIMIT = 16384
 cdef dict inferred = {}                                     # (kind, types, attributes) -> types
 
 
@@ -173,7 +175,7 @@ cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
         return infer(kind_name(kind), types, attributes or {})
     if found is None:
         found = infer(kind_name(kind), types, attributes or {})
-        if len(inferred) >= 16384:
+        if len(inferred) >= INFERRED_LIMIT:
             inferred.clear()
         inferred[key] = found
     return found
@@ -227,6 +229,24 @@ cdef tuple quick_types(int32_t kind, int32_t count, PyObject **operands):
     place.kind = kind
     place.count = count
     return found
+
+
+def inferred_count():
+    """How many answers of type rules are remembered."""
+    return len(inferred)
+
+
+def clear_inferred():
+    """Forget the answers of type rules."""
+    cdef int32_t i, k
+    cdef Quick old
+    inferred.clear()
+    for i in range(QUICK):
+        old = quick[i]
+        memset(&quick[i], 0, sizeof(Quick))
+        Py_XDECREF(old.types)
+        for k in range(2):
+            Py_XDECREF(old.operands[k])
 
 
 cdef dict attribute_defaults(int32_t kind):

@@ -39,7 +39,11 @@ cdef struct Block:
 
 cdef struct Arena:
     # Memory of one run: the slot table, then the temporaries.
-    Arena *next
+    Arena *next                 # idle arenas of the same code
+    Arena *newer                # idle arenas of all codes, in the order they became so
+    Arena *older
+    void *code                  # the Code that it belongs to
+    size_t nbytes
     char **slots
     char *memory
 
@@ -90,7 +94,6 @@ cdef class Code:
     cdef size_t arena_bytes
     cdef Arena *pool
     cdef int pooled
-    cdef int pool_limit
     cdef readonly bint keeps_gil
     cdef bint is_twin           # of another, which speaks of floating-point errors for both
     cdef void *owned            # chain of memory blocks that go with the code
@@ -114,6 +117,7 @@ cdef class Code:
     cdef int compare(self, tuple results, tuple others) except -1
     cdef Arena *take(self) except NULL
     cdef void give(self, Arena *arena) noexcept
+    cdef void drop(self, Arena *arena) noexcept
     cdef int run(self, Arena *arena) except -1
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1
     cdef int find_float_errors(self, Arena *arena) except -1

@@ -73,9 +73,8 @@ cdef enum:
     ALIGNMENT = 64
     # Nanoseconds of work from which letting other threads run pays for the GIL's release.
     RELEASE_FROM = 5000
-    # Idle arenas that a Code keeps: many small ones, or a single large one.
-    SMALL_ARENAS = 8
-    SMALL_ARENA_BYTES = 1 << 20
+    # Idle arenas that a Code keeps.
+    IDLE_ARENAS = 8
 
 
 cdef object as_array(const Operand *operand):
@@ -92,10 +91,70 @@ cdef Py_ssize_t live_codes = 0
 cdef Py_ssize_t live_arenas = 0
 cdef Py_ssize_t busy_arenas = 0
 
+# Note [idle arenas]: what all codes keep for their next runs stays below a bound; beyond it
+# those go first that have been idle longest, and one that is larger is not kept at all.
+# Touched with the GIL held only.
+cdef size_t idle_bytes = 0
+cdef size_t idle_limit = 256 << 20
+cdef Arena *newest = NULL
+cdef Arena *oldest = NULL
+
 
 def live_counts():
     """How many codes and arenas exist, and how many arenas are in a run, in this process."""
     return {"codes": live_codes, "arenas": live_arenas, "busy_arenas": busy_arenas}
+
+
+def idle_memory():
+    """Bytes of workspace kept for later runs, and their bound."""
+    return idle_bytes, idle_limit
+
+
+def limit_idle_memory(size_t limit):
+    """Set the bound of the workspace kept for later runs; 0 frees all and keeps none.
+
+    Returns the bound before.
+    """
+    global idle_limit
+    before = idle_limit
+    idle_limit = limit
+    trim(limit)
+    return before
+
+
+cdef void trim(size_t limit) noexcept:
+    """Free the arenas that have been idle longest until the others stay below `limit`."""
+    cdef Arena *arena
+    while idle_bytes > limit:
+        arena = oldest
+        (<Code> arena.code).drop(arena)
+
+
+cdef void enlist(Arena *arena) noexcept:
+    """Note an arena as idle from now on."""
+    global idle_bytes, newest, oldest
+    arena.newer = NULL
+    arena.older = newest
+    if newest != NULL:
+        newest.newer = arena
+    else:
+        oldest = arena
+    newest = arena
+    idle_bytes += arena.nbytes
+
+
+cdef void delist(Arena *arena) noexcept:
+    """Note an arena as no longer idle."""
+    global idle_bytes, newest, oldest
+    if arena.newer != NULL:
+        arena.newer.older = arena.older
+    else:
+        newest = arena.older
+    if arena.older != NULL:
+        arena.older.newer = arena.newer
+    else:
+        oldest = arena.newer
+    idle_bytes -= arena.nbytes
 
 
 cdef class Code:
@@ -111,7 +170,6 @@ cdef class Code:
         self.inputs = <int> len(plan.inputs)
         self.outputs = <int> len(plan.outputs)
         self.arena_bytes = plan.arena_bytes
-        self.pool_limit = SMALL_ARENAS if self.arena_bytes <= SMALL_ARENA_BYTES else 1
         _place_slots(self, plan)
         _describe_arguments(self, plan)
         _assemble(self, plan)
@@ -120,15 +178,10 @@ cdef class Code:
 
     def __dealloc__(self):
         global live_codes
-        global live_arenas
-        cdef Arena *arena
         cdef void *block
         live_codes -= 1
         while self.pool != NULL:
-            arena = self.pool
-            self.pool = arena.next
-            live_arenas -= 1
-            PyMem_RawFree(arena)
+            self.drop(self.pool)
         while self.owned != NULL:
             block = self.owned
             self.owned = (<void **> block)[0]
@@ -346,6 +399,7 @@ cdef class Code:
         if arena != NULL:
             self.pool = arena.next
             self.pooled -= 1
+            delist(arena)
             return arena
         table = sizeof(Arena) + <size_t> self.slot_count * sizeof(char *)
         arena = <Arena *> PyMem_RawMalloc(table + ALIGNMENT + self.arena_bytes)
@@ -353,6 +407,8 @@ cdef class Code:
             busy_arenas -= 1
             raise MemoryError(f"{self.arena_bytes} bytes of workspace")
         live_arenas += 1
+        arena.code = <void *> self
+        arena.nbytes = table + ALIGNMENT + self.arena_bytes
         arena.slots = <char **> (arena + 1)
         arena.memory = <char *> (
             (<size_t> arena + table + ALIGNMENT - 1) & ~<size_t> (ALIGNMENT - 1)
@@ -367,13 +423,28 @@ cdef class Code:
         global live_arenas
         global busy_arenas
         busy_arenas -= 1
-        if self.pooled < self.pool_limit:
+        if self.pooled < IDLE_ARENAS and arena.nbytes <= idle_limit:
             arena.next = self.pool
             self.pool = arena
             self.pooled += 1
+            enlist(arena)
+            if idle_bytes > idle_limit:
+                trim(idle_limit)
         else:
             live_arenas -= 1
             PyMem_RawFree(arena)
+
+    cdef void drop(self, Arena *arena) noexcept:
+        """Free an idle arena."""
+        global live_arenas
+        cdef Arena **link = &self.pool
+        while link[0] != arena:
+            link = &link[0].next
+        link[0] = arena.next
+        self.pooled -= 1
+        delist(arena)
+        live_arenas -= 1
+        PyMem_RawFree(arena)
 
 
 cdef inline void _aim(Code self, char **slots, int argument, char *data) noexcept:

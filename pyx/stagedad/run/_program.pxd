@@ -19,6 +19,7 @@ cdef class Program:
     cdef Code last
     cdef list recent
     cdef Py_ssize_t hits
+    cdef object __weakref__
 
     cdef Code current(self)
     cdef int check_count(self, Py_ssize_t count) except -1

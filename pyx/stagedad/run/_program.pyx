@@ -11,6 +11,9 @@ from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from numpy cimport npy_intp
 
+from threading import Lock
+from weakref import WeakSet
+
 from stagedad.run.profiling import profile
 
 from stagedad.run._interpreter cimport MIXED, Code, Operand, as_array
@@ -41,6 +44,18 @@ cdef enum:
     RECENT = 8
 
 
+cdef object every = WeakSet()
+cdef object every_lock = Lock()
+
+
+def clear_programs():
+    """Forget the codes of every program that is alive."""
+    with every_lock:
+        alive = list(every)
+    for program in alive:
+        (<Program> program).cache_clear()
+
+
 cdef class Program:
     """A compiled graph: called on arrays, it gives a tuple of new ones.
 
@@ -58,6 +73,8 @@ cdef class Program:
         self.inputs = len(specialisations.graph.inputs)
         self.held = tuple(specialisations.held)
         self.recent = []
+        with every_lock:
+            every.add(self)
 
     def __call__(self, *arrays):
         return call(self, tuple_items(arrays), len(arrays))

@@ -56,6 +56,8 @@ cdef struct Recent:
     int32_t masks
 
 
+TEMPLATES_LIMIT = 4096
+
 cdef int32_t ADD = kind_index("add")
 cdef int32_t CONSTANT = kind_index("constant")
 
@@ -330,7 +332,7 @@ cdef class Sweep:
             except NotDifferentiable as error:
                 raise located(error, node_handle(graph, node)) from None
             if key is not None:
-                if len(self.templates) >= 4096:
+                if len(self.templates) >= TEMPLATES_LIMIT:
                     self.templates.clear()
                 self.templates[key] = found
         return <Template>found
