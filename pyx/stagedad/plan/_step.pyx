@@ -6,6 +6,7 @@ from stagedad.errors import KernelError
 
 cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
+    REDUCE = 3
     OBJECT = 4
     BLOCK = 5
 
@@ -53,6 +54,8 @@ cdef class Step:
         cdef object calls = 1
         if self.kind == BLOCK:
             return self.count
+        if self.kind == REDUCE:
+            return 1
         while at < len(self.outer):
             calls *= self.outer[at]
             at += len(self.operands) + 1
@@ -65,6 +68,8 @@ cdef class Step:
             return OBJECT_NS
         if self.kind == BLOCK:
             return CALL_NS
+        if self.kind == REDUCE:
+            return CALL_NS + self.operands[0].size * self.kernel.cost
         for dim in self.dims:
             work *= dim
         if self.kernel is None:
