@@ -12,7 +12,17 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import TraceError
-from stagedad.front import indexing, joining, numbers, products, reducing, shaping
+from stagedad.front import (
+    indexing,
+    joining,
+    numbers,
+    ordering,
+    products,
+    quantiles,
+    reducing,
+    sequences,
+    shaping,
+)
 from stagedad.front.elementwise import (
     UFUNCS,
     apply,
@@ -28,8 +38,6 @@ from stagedad.front.tracing import Traced
 from stagedad.types import canonical_dtype
 
 _ADVICE: Final = {
-    "argmax": "np.max and np.where need no index",
-    "argmin": "np.min and np.where need no index",
     "copyto": "np.where gives a new array",
     "put": "np.where gives a new array",
     "place": "np.where gives a new array",
@@ -71,6 +79,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
         return recorder(*inputs)
     if method == "reduce" and ufunc in REDUCTIONS:
         return REDUCTIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return _ACCUMULATIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
     if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
         left, right = (operand(each, name) for each in inputs)
         column = shape_of(left) + (1,) * ndim_of(right)
@@ -155,6 +165,14 @@ REDUCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.add: reducing.sum_,
     np.maximum: reducing.max_,
     np.minimum: reducing.min_,
+    np.multiply: reducing.prod,
+    np.logical_and: reducing.all_,
+    np.logical_or: reducing.any_,
+}
+
+_ACCUMULATIONS: Final[dict[Any, Callable[..., Any]]] = {
+    np.add: sequences.cumsum,
+    np.multiply: sequences.cumprod,
 }
 
 FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
@@ -164,6 +182,13 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.min: reducing.min_,
     np.amax: reducing.max_,
     np.amin: reducing.min_,
+    np.prod: reducing.prod,
+    np.all: reducing.all_,
+    np.any: reducing.any_,
+    np.count_nonzero: reducing.count_nonzero,
+    np.ptp: reducing.ptp,
+    np.argmax: reducing.argmax,
+    np.argmin: reducing.argmin,
     np.var: reducing.var,
     np.std: reducing.std,
     np.dot: products.dot,
@@ -201,7 +226,44 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.ones_like: joining.filled_like(1),
     np.empty_like: joining.filled_like(0),
     np.take: indexing.take,
-    np.diff: indexing.diff,
+    np.cumsum: sequences.cumsum,
+    np.cumprod: sequences.cumprod,
+    np.diff: sequences.diff,
+    np.ediff1d: sequences.ediff1d,
+    np.gradient: sequences.gradient,
+    np.trapezoid: sequences.trapezoid,
+    np.unwrap: sequences.unwrap,
+    np.convolve: sequences.convolve,
+    np.correlate: sequences.correlate,
+    np.cross: sequences.cross,
+    np.cov: sequences.cov,
+    np.corrcoef: sequences.corrcoef,
+    np.sort: ordering.sort,
+    np.argsort: ordering.argsort,
+    np.partition: ordering.partition,
+    np.argpartition: ordering.argpartition,
+    np.take_along_axis: ordering.take_along_axis,
+    np.searchsorted: ordering.searchsorted,
+    np.digitize: ordering.digitize,
+    np.bincount: ordering.bincount,
+    np.histogram: ordering.histogram,
+    np.interp: ordering.interp,
+    np.average: quantiles.average,
+    np.median: quantiles.median,
+    np.quantile: quantiles.quantile,
+    np.percentile: quantiles.percentile,
+    np.nansum: quantiles.nansum,
+    np.nanprod: quantiles.nanprod,
+    np.nancumsum: quantiles.nancumsum,
+    np.nancumprod: quantiles.nancumprod,
+    np.nanmean: quantiles.nanmean,
+    np.nanvar: quantiles.nanvar,
+    np.nanstd: quantiles.nanstd,
+    np.nanmax: quantiles.nanmax,
+    np.nanmin: quantiles.nanmin,
+    np.nanmedian: quantiles.nanmedian,
+    np.nanquantile: quantiles.nanquantile,
+    np.nanpercentile: quantiles.nanpercentile,
     np.repeat: indexing.repeat,
     np.round: numbers.round_,
     np.around: numbers.round_,
@@ -224,6 +286,9 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
 }
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = _round_trip_dtype
+if hasattr(np, "cumulative_sum"):
+    FUNCTIONS[np.cumulative_sum] = sequences.cumulative("cumsum")
+    FUNCTIONS[np.cumulative_prod] = sequences.cumulative("cumprod")
 
 UNDISPATCHED: Final[dict[Any, Callable[..., Any]]] = {
     np.array: joining.array,

@@ -26,6 +26,7 @@ INTEGERS = "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift bit
 for kinds, codes in (
     (REAL, "c64 c128"),
     (INTEGERS, "f16 f32 f64 c64 c128"),
+    ("recurrence", "b1 i8 i16 i32 i64 u8 u16 u32 u64"),
     ("gcd lcm", "b1 f16 f32 f64 c64 c128"),
 ):
     REFUSES.update({kind: codes.split() for kind in kinds.split()})
