@@ -145,9 +145,9 @@ def add_along_axis(op: Op, types: Types, attributes: Attributes) -> Results:
     for type in (self, indices):
         if type is not None and type.shape is not None:
             _check_along(op, shape, type.shape, attributes)
-    if indices is not None and self.is_static and indices.is_static:
-        if self.shape != indices.shape:
-            raise ShapeError(op.kind, "shapes differ", self.shape, indices.shape)
+    is_known = indices is not None and self.is_static and indices.is_static
+    if indices is not None and is_known and self.shape != indices.shape:
+        raise ShapeError(op.kind, "shapes differ", self.shape, indices.shape)
     return (self.with_shape(shape),)
 
 

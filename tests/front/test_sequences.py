@@ -1,5 +1,7 @@
 """Tests of front/reducing.py, sequences.py, ordering.py and quantiles.py against NumPy."""
 
+# ruff: noqa: E501  (one function a line)
+
 import warnings
 
 import numpy as np
