@@ -82,7 +82,7 @@ def _cases(op: Op, dtype: np.dtype[Any]) -> list[Case]:
     special = _CASES.get(op.kind)
     if special is not None:
         return special(dtype)
-    return _reduction(op) if op.type_rule == "reduction" else _elementwise(op, dtype)
+    return _reduction(op) if op.type_rule.endswith("reduction") else _elementwise(op, dtype)
 
 
 def _elementwise(op: Op, dtype: np.dtype[Any] | None = None) -> list[Case]:
