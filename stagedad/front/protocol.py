@@ -34,7 +34,7 @@ from stagedad.front.elementwise import (
     size_of,
 )
 from stagedad.front.location import place
-from stagedad.front.tracing import Traced
+from stagedad.front.tracing import Traced, current_trace
 from stagedad.types import canonical_dtype
 
 _ADVICE: Final = {
@@ -49,6 +49,9 @@ _ADVICE: Final = {
     "select": "np.where, once a condition",
     "piecewise": "np.where, once a condition",
 }
+_DERIVING: Final = frozenset(
+    {module.__name__ for module in (ordering, quantiles, reducing, sequences)}
+)
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"
 )
@@ -95,6 +98,8 @@ def array_function(
     recorder = FUNCTIONS.get(function)
     if recorder is None:
         raise refusal(_name(function), [args, kwargs])
+    if getattr(recorder, "__module__", None) in _DERIVING:
+        _watch([*args, *kwargs.values()])
     try:
         return recorder(*args, **kwargs)
     except TypeError as error:
@@ -102,6 +107,15 @@ def array_function(
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise refusal(_name(function), [args, kwargs], str(error)) from error
         raise
+
+
+def _watch(arguments: Sequence[Any]) -> None:
+    """Note plain arrays of which other arrays and numbers are made for the graph."""
+    trace = current_trace()
+    if trace is not None:
+        for each in arguments:
+            if type(each) is np.ndarray:
+                trace.constants.watch(each)
 
 
 def _refuse_keywords(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:

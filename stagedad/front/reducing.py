@@ -133,6 +133,9 @@ def mean(
     source = operand(a if dtype is None else astype(a, dtype), "mean")
     if is_everywhere(where):
         return reduction("mean", source, axis, keepdims)
+    if source.dtype.char == "e":  # whose sums may overflow
+        wide = mean(astype(source, np.float32), axis, None, None, keepdims, where=where)
+        return astype(wide, np.float16)  # type: ignore[no-any-return]
     total = reduction("sum", masked(_inexact(source), where, 0), axis, keepdims)
     return _shared_by(total, count(where, source, axis, keepdims))
 
@@ -202,6 +205,8 @@ def count(where: Any, source: Any, axis: Any, keepdims: Any) -> Any:
         return prod_of(source.shape[each] for each in axes)
     keep = keepdims is not NO_VALUE and bool(keepdims)
     if not isinstance(where, Traced):
+        if isinstance(where, np.ndarray):
+            source._trace.constants.watch(where)
         mask = np.broadcast_to(np.asarray(where, bool), source.shape)
         return np.sum(mask, axis=axis, keepdims=keep)
     return reduction("sum", broadcast_to(astype(where, bool), source.shape), axis, keep)

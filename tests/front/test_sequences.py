@@ -323,3 +323,44 @@ def test_what_numpy_refuses_raises(name):
     function, error = WRONG[name]
     with pytest.raises(error):
         jit(function)(V)
+
+
+BIG = np.linspace(0.0, 1.0, 20_000).copy()
+FLAGS = BIG > 0.5
+DERIVED = {
+    "trapezoid": lambda y: np.trapezoid(y, BIG),
+    "gradient": lambda y: np.sum(np.gradient(y, BIG) * y),
+    "interp": lambda y: np.sum(np.interp(y, BIG, BIG)),
+    "quantile": lambda y: np.sum(np.quantile(y[:5], BIG)),
+    "digitize": lambda y: np.sum(np.digitize(y, BIG) * y),
+    "mean": lambda y: np.mean(y, where=FLAGS) + np.var(y, where=FLAGS),
+    "average": lambda y: np.average(y, weights=BIG),
+    "correlate": lambda y: np.sum(np.correlate(y[:3], BIG[:2])),
+    "histogram": lambda y: np.sum(y[0] * np.histogram(y, BIG)[0]),
+    "cov": lambda y: np.sum(np.cov(y, BIG, aweights=BIG)),
+    "cross": lambda y: np.sum(np.cross(y[:3], BIG[2:5])),
+    "unwrap": lambda y: np.sum(np.unwrap(y * BIG) + np.diff(y, append=BIG[:1])),
+    "searchsorted": lambda y: y[0] * np.searchsorted(BIG, y[4], sorter=np.arange(20_000)),
+    "sum": lambda y: np.sum(y, where=FLAGS, initial=BIG[5]) + np.max(y, where=FLAGS, initial=0),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_changes_of_closed_over_arrays_are_seen(name):
+    y = 0.3 + np.arange(20_000.0) / 30_000
+    function = jit(DERIVED[name])
+    before = BIG.copy(), FLAGS.copy()
+    np.testing.assert_allclose(function(y), DERIVED[name](y), rtol=1e-10)
+    try:
+        BIG[...], FLAGS[...] = BIG**2, BIG < 0.3
+        np.testing.assert_allclose(function(y), DERIVED[name](y), rtol=1e-10)
+    finally:
+        BIG[...], FLAGS[...] = before
+
+
+def test_means_of_half_floats_do_not_overflow():
+    x = np.full(4000, 100, "f2")
+    mask = np.arange(4000) % 2 == 0
+    got = jit(lambda x: np.mean(x, where=mask))(x)
+    assert got == 100
+    assert got.dtype == np.float16

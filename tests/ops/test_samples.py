@@ -19,8 +19,8 @@ REFUSES = {
     "sigmoid": ["c64", "c128"],
 }
 REAL = """
-    softplus relu logsumexp cbrt hypot arctan2 logaddexp logaddexp2 deg2rad rad2deg fabs ceil trunc fmod
-    remainder floor_divide nextafter spacing ldexp frexp_exponent signbit
+    softplus relu logsumexp cbrt hypot arctan2 logaddexp logaddexp2 deg2rad rad2deg fabs ceil
+    trunc fmod remainder floor_divide nextafter spacing ldexp frexp_exponent signbit
 """
 INTEGERS = "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift bitwise_count"
 for kinds, codes in (
