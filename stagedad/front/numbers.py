@@ -9,7 +9,7 @@ import numpy as np
 
 from stagedad.errors import DTypeError, TraceError
 from stagedad.front.constants import number_dtype
-from stagedad.front.elementwise import UFUNCS, apply, astype, operand
+from stagedad.front.elementwise import UFUNCS, apply, array_operand, astype, operand
 from stagedad.front.location import place
 from stagedad.front.reducing import refuse
 from stagedad.front.tracing import Traced, owner
@@ -150,6 +150,28 @@ def nan_to_num(
         other = np.copysign(most, infinity).item() if given is None else given
         replaced = where(apply("equal", value, infinity), other, replaced)
     return replaced
+
+
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Record `np.isclose`."""
+    left, right = array_operand(a, "isclose"), array_operand(b, "isclose")
+    bound = np.add(atol, np.multiply(rtol, np.abs(right)))
+    near = np.logical_and(np.abs(np.subtract(left, right)) <= bound, np.isfinite(right))
+    found = np.logical_or(near, np.equal(left, right))
+    if equal_nan:
+        found = np.logical_or(found, np.logical_and(np.isnan(left), np.isnan(right)))
+    return found
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """Record `np.polyval`, by Horner's rule."""
+    weights, at = array_operand(p, "polyval"), array_operand(x, "polyval")
+    total: Any = np.zeros(at.shape, at.dtype)
+    for number in range(weights.shape[0]):
+        total = total * at + weights[number]
+    return total
 
 
 def isposinf(x: Any, out: Any = None) -> Traced:

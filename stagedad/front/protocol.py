@@ -35,6 +35,7 @@ from stagedad.front.elementwise import (
 )
 from stagedad.front.location import place
 from stagedad.front.tracing import Traced, current_trace
+from stagedad.ops import OPS, resolve
 from stagedad.types import canonical_dtype
 
 _ADVICE: Final = {
@@ -46,8 +47,29 @@ _ADVICE: Final = {
     "nonzero": "np.where(condition, x, y) needs no indices",
     "allclose": "assert it outside of the traced function",
     "array_equal": "assert it outside of the traced function",
-    "select": "np.where, once a condition",
-    "piecewise": "np.where, once a condition",
+    "piecewise": "np.select, or np.where once a condition",
+    "nanargmax": "np.argmax(np.where(np.isnan(x), -np.inf, x))",
+    "nanargmin": "np.argmin(np.where(np.isnan(x), np.inf, x))",
+    **dict.fromkeys(
+        (
+            "unique",
+            "unique_all",
+            "unique_counts",
+            "unique_inverse",
+            "unique_values",
+            "argwhere",
+            "flatnonzero",
+            "compress",
+            "extract",
+            "trim_zeros",
+            "intersect1d",
+            "setdiff1d",
+            "setxor1d",
+            "union1d",
+        ),
+        "the length of the result depends on the values; np.where(mask, x, 0) keeps it",
+    ),
+    "sort_complex": "np.sort(x + 0j)",
 }
 _DERIVING: Final = frozenset(
     {module.__name__ for module in (ordering, quantiles, reducing, sequences)}
@@ -233,6 +255,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.append: joining.append,
     np.split: joining.split,
     np.where: joining.where,
+    np.select: joining.select,
     np.clip: joining.clip,
     np.copy: _copy,
     np.full_like: joining.full_like,
@@ -285,6 +308,8 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.sinc: numbers.sinc,
     np.angle: numbers.angle,
     np.nan_to_num: numbers.nan_to_num,
+    np.isclose: numbers.isclose,
+    np.polyval: numbers.polyval,
     np.isposinf: numbers.isposinf,
     np.isneginf: numbers.isneginf,
     np.iscomplex: numbers.iscomplex,
@@ -323,6 +348,20 @@ def record(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     if isinstance(function, np.ufunc):
         return array_ufunc(function, "__call__", args, dict(kwargs))
     return array_function(function, args, kwargs)
+
+
+def standing(function: Any) -> tuple[str, str]:
+    """Return what NumPy's `function` is for traced values, and how.
+
+    ("op", its kind); ("composite", of which ops is not said); ("refused", what to do instead).
+    """
+    name = str(getattr(function, "__name__", ""))
+    if not is_recordable(function):
+        return "refused", _ADVICE.get(name, _OUTSIDE)
+    op = OPS.get(resolve(name))
+    if op is not None and (op.numpy == name or name in op.aliases):
+        return "op", op.kind
+    return "composite", name
 
 
 def is_recordable(function: Any) -> bool:

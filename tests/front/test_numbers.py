@@ -40,6 +40,11 @@ ONE = {
     "sinc": lambda np, x: np.sinc(x) * x,
     "angle": lambda np, x: np.angle(x) * x + np.angle(x, deg=True),
     "nan_to_num": lambda np, x: np.nan_to_num(np.log(x), nan=2.0) * x + np.nan_to_num(x),
+    "isclose": lambda np, x: np.where(np.isclose(x, 0.311, atol=0.01), x, x * x),
+    "isclose_nan": lambda np, x: x * np.isclose(np.log(x), np.log(x), equal_nan=True),
+    "polyval": lambda np, x: np.polyval([2.0, -1.0, 3.0], x) + np.polyval(x[:, 0], x[1]),
+    "select": lambda np, x: np.select([x > 2, x > 0], [x * x, 3 * x], default=-1.0),
+    "select_plain": lambda np, x: np.select([X > 2, X > 0], [1, x], x[0]),
     "predicates": lambda np, x: np.where(
         np.isfinite(x) & ~np.isinf(x) & ~np.signbit(x) & np.isreal(x), x * x, x
     ),

@@ -394,7 +394,11 @@ def test_nothing_is_caught_where_nothing_is_wrong(kind, law):
     assert not caught(law, OPS[kind], "float64")
 
 
-@pytest.mark.parametrize("kind", ["sub", "mul", "div", "pow", "maximum", "minimum"])
+@pytest.mark.parametrize(
+    "kind",
+    ["sub", "mul", "div", "pow", "maximum", "minimum", "arctan2", "hypot", "logaddexp",
+     "logaddexp2", "fmod", "remainder", "fmax", "fmin", "float_power"],
+)  # fmt: skip
 def test_swapped_partials_are_caught(kind):
     op = OPS[kind]
     swapped = {"self": op.partials["other"], "other": op.partials["self"]}
@@ -412,8 +416,10 @@ def test_wrong_partial_is_caught(op):
 
 @pytest.mark.parametrize(
     "kind",
-    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0"],
-)
+    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0",
+     "tan", "arcsin", "arctan", "arccosh", "log2", "reciprocal", "sinc", "prod", "cumprod",
+     "recurrence", "convolve"],
+)  # fmt: skip
 def test_lost_conj_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "conj", lambda _, value: value)
     for law in (check_vjp, check_jvp):
@@ -422,8 +428,10 @@ def test_lost_conj_is_caught(kind, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul"]
-)
+    "kind",
+    ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul", "arctan2", "ldexp",
+     "fmax", "remainder", "nextafter"],
+)  # fmt: skip
 def test_missing_sum_to_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "sum_to", lambda _, value, *_rest: value)
     for law in (check_vjp, check_jvp):
@@ -435,7 +443,11 @@ def test_missing_cast_is_caught(monkeypatch):
     assert caught(check_vjp, OPS["astype"], "float64")
 
 
-@pytest.mark.parametrize("kind", ["max", "mean", "matmul", "where", "mul0", "slice", "take"])
+@pytest.mark.parametrize(
+    "kind",
+    ["max", "mean", "matmul", "where", "mul0", "slice", "take", "prod", "cumsum", "cumprod",
+     "recurrence", "convolve", "sort", "take_along_axis", "logsumexp", "ldexp"],
+)  # fmt: skip
 def test_wrong_forward_rule_is_caught(kind, monkeypatch):
     right = jvp
 
