@@ -344,7 +344,10 @@ def test_points_are_as_declared(op, point):
 @pytest.mark.parametrize(
     ("kind", "at"),
     [("div", (0.0, 0.0)), ("log", (0.0,)), ("log1p", (-1.0,)), ("sqrt", (0.0,)),
-     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,))],
+     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,)), ("arcsin", (1.0,)),
+     ("arccos", (-1.0,)), ("arccosh", (1.0,)), ("arctanh", (1.0,)), ("exp2", (2e3,)),
+     ("log2", (0.0,)), ("log10", (0.0,)), ("cbrt", (0.0,)), ("reciprocal", (0.0,)),
+     ("sinh", (1e3,)), ("cosh", (1e3,)), ("float_power", (0.0, 0.5))],
 )  # fmt: skip
 def test_zero_cotangents_pass_infinite_partials_unless_strict(kind, at):
     op, operands, g = OPS[kind], list(map(Arr, at)), Arr(0.0)
