@@ -119,7 +119,7 @@ def angle(z: Any, deg: Any = False) -> Traced:
         found = apply("arctan2", apply("imag", value), apply("real", value))
     else:
         found = apply("arctan2", 0, value)
-    return apply("rad2deg", found) if deg else found
+    return apply("mul", found, 180 / np.pi) if deg else found
 
 
 def nan_to_num(
@@ -177,13 +177,13 @@ def polyval(p: Any, x: Any) -> Any:
 def isposinf(x: Any, out: Any = None) -> Traced:
     """Record `np.isposinf`."""
     refuse("isposinf", out=out)
-    return apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+    return _infinite("isposinf", x, "greater")
 
 
 def isneginf(x: Any, out: Any = None) -> Traced:
     """Record `np.isneginf`."""
     refuse("isneginf", out=out)
-    return apply("logical_and", apply("isinf", x), apply("less", x, 0))
+    return _infinite("isneginf", x, "less")
 
 
 def iscomplex(x: Any) -> Traced:
@@ -194,6 +194,13 @@ def iscomplex(x: Any) -> Traced:
 def isreal(x: Any) -> Traced:
     """Record `np.isreal`."""
     return apply("equal", apply("imag", x), 0)
+
+
+def _infinite(op: str, x: Any, side: str) -> Traced:
+    value = operand(x, op)
+    if value.dtype.kind == "c":
+        raise DTypeError(f"{op}: not of complex numbers: {value.dtype} ({place()})", op=op)
+    return apply("logical_and", apply("isinf", value), apply(side, value, 0))
 
 
 def _floating(ufunc: np.ufunc, x: Any) -> Traced:

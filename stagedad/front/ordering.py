@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagedad.errors import ShapeError, TraceError
+from stagedad.errors import DTypeError, ShapeError, TraceError
 from stagedad.front.elementwise import apply, astype, operand, shape_of
 from stagedad.front.indexing import take
 from stagedad.front.joining import concatenate
@@ -105,11 +105,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Traced:
     steps = np.diff(edges)
     if edges.ndim != 1 or not ((steps >= 0).all() or (steps <= 0).all()):
         raise ValueError("digitize: bins must be monotonically increasing or decreasing")
-    value = operand(x, "digitize")
+    value = _real(operand(x, "digitize"), "digitize")
+    side = "left" if right else "right"
     if edges.size and edges[0] > edges[-1]:
-        found = searchsorted(edges[::-1], value, "right" if right else "left")
-        return apply("sub", len(edges), found)
-    return searchsorted(edges, value, "left" if right else "right")
+        return apply("sub", len(edges), searchsorted(edges[::-1], value, side))
+    return searchsorted(edges, value, side)
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
@@ -125,7 +125,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Traced:
         raise TypeError(f"bincount: not a vector of integers: {bins.dtype}{bins.shape}")
     if bins.size and bins.min() < 0:
         raise ValueError(f"bincount: negative: {bins.min()}")
-    value = astype(operand(weights, "bincount"), np.float64)
+    value = astype(_real(operand(weights, "bincount"), "bincount"), np.float64)
     if value.shape != bins.shape:
         raise ShapeError("bincount", "weights differ in length", bins.shape, value.shape)
     length = max(int(bins.max()) + 1 if bins.size else 0, index(minlength))
@@ -188,7 +188,7 @@ def interp(
     """
     at, knots, values = (operand(each, "interp") for each in (x, xp, fp))
     dtype = np.dtype(complex if dtype_of(values).kind == "c" else float)
-    at, knots = (_as(each, np.dtype(float)) for each in (at, knots))
+    at, knots = (_as(_real(each, "interp"), np.dtype(float)) for each in (at, knots))
     values = _as(values, dtype)
     if knots.ndim != 1 or values.shape != knots.shape:
         raise ShapeError("interp", "not vectors of one length", knots.shape, values.shape)
@@ -222,6 +222,13 @@ def _between(at: Any, knots: Any, values: Any) -> Any:
     slope = np.where(width == 0, 0, (y1 - y0) / np.where(width == 0, 1, width))
     # From the nearer end where it is reached, so that knots get their own values.
     return np.where(at >= x1, y1 + slope * (at - x1), y0 + slope * (at - x0))
+
+
+def _real(value: Any, op: str) -> Any:
+    """Raise DTypeError, as NumPy does, where an imaginary part would be lost."""
+    if dtype_of(value).kind == "c":
+        raise DTypeError(f"{op}: not of complex numbers: {dtype_of(value)} ({place()})", op=op)
+    return value
 
 
 def _taken(values: Any, at: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from stagedad.errors import TraceError
-from stagedad.front.elementwise import apply, astype, operand
+from stagedad.errors import ShapeError, TraceError
+from stagedad.front.elementwise import apply, astype, operand, shape_of
 from stagedad.front.location import place
 from stagedad.front.shaping import axes_of, broadcast_to
 from stagedad.front.tracing import Traced, owner
@@ -188,14 +188,23 @@ def masked(a: Any, where: Any, neutral: Any) -> Any:
         return a
     from stagedad.front.joining import where as choose
 
-    return choose(where, a, neutral)
+    source = operand(a, "where")
+    shape = shape_of(where)
+    if np.broadcast_shapes(source.shape, shape) != source.shape:
+        raise ShapeError("where=", "does not broadcast to the operand", shape, source.shape)
+    return choose(where, source, fitted(neutral, source.dtype))
 
 
 def with_initial(kind: str, result: Traced, initial: Any) -> Traced:
     """Record what `initial=` adds to a reduction."""
     if initial is NO_VALUE or initial is None:
         return result
-    return apply(kind, result, initial)
+    return apply(kind, result, fitted(initial, result.dtype))
+
+
+def fitted(value: Any, dtype: Any) -> Any:
+    """Return a plain number in a dtype, as NumPy converts what it starts a reduction with."""
+    return value if isinstance(value, Traced) else np.asarray(value, dtype)
 
 
 def count(where: Any, source: Any, axis: Any, keepdims: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagedad.errors import ShapeError, TraceError
+from stagedad.errors import DTypeError, ShapeError, TraceError
 from stagedad.front.elementwise import (
     apply,
     array_operand,
@@ -106,6 +106,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Traced:
         if end is not None:
             known = operand(end, "ediff1d")
             flat = ravel(known) if isinstance(known, Traced) else np.ravel(known)
+            if not np.can_cast(flat.dtype, source.dtype, "same_kind"):
+                raise DTypeError(f"ediff1d: {flat.dtype} does not fit: {source.dtype}")
             flat = _as(flat, source.dtype)
             parts = [flat, *parts] if before else [*parts, flat]
     return concatenate(parts) if len(parts) > 1 else parts[0]
@@ -132,6 +134,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Record `np.gradient`: differences, central inside and one-sided at the ends."""
     values = array_operand(f, "gradient")
+    if values.dtype.kind == "b":
+        raise DTypeError(f"gradient: not defined for: bool ({place()})", op="gradient")
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64)
     axes = tuple(range(values.ndim)) if axis is None else axes_of(axis, values.ndim, "gradient")

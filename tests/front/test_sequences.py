@@ -182,6 +182,16 @@ OF_INTEGERS = {
     "average": lambda i: np.average(i, weights=i, axis=0) + np.average(i),
     "gradient": lambda i: np.gradient(i, axis=1) + np.trapezoid(i, axis=0),
     "interp": lambda i: np.interp(i, [0, 3], [1, 5]) + np.digitize(i, [2, 4]),
+    "digitize": lambda i: (
+        np.digitize(i, [1, 2, 4])
+        + 10 * np.digitize(i, [1, 2, 4], right=True)
+        + 100 * np.digitize(i, [5, 3, 1])
+        + 1000 * np.digitize(i, [5, 3, 1], right=True)
+    ),
+    "initial": lambda i: (
+        np.sum(i, initial=2.0) + np.prod(i, 0, initial=3.0) + np.max(i, initial=4.0)
+    ),
+    "where_initial": lambda i: np.min(i, axis=0, where=i > 2, initial=6.0),
     "cov": lambda i: np.cov(i),
 }
 
@@ -314,6 +324,12 @@ WRONG = {
     "diff": (lambda x: np.diff(x, n=-1), ValueError),
     "empty": (lambda x: np.median(x[:0]), ValueError),
     "side": (lambda x: np.searchsorted(x, 1.0, side="middle"), ValueError),
+    "mask": (lambda x: np.sum(x, where=np.ones((2, 4), bool)), ValueError),
+    "bool": (lambda x: np.gradient(x > 0), TypeError),
+    "ends": (lambda x: np.ediff1d(x, to_end=1j), TypeError),
+    "complex_bins": (lambda x: np.digitize(1j * x, S), TypeError),
+    "complex_weights": (lambda x: np.bincount([0, 1, 2, 1], weights=1j * x), TypeError),
+    "complex_points": (lambda x: np.interp(1j * x, S, V), TypeError),
     "edge_order": (lambda x: np.gradient(x, edge_order=3), ValueError),
 }
 
