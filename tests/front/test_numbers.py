@@ -81,6 +81,23 @@ def test_has_the_gradient_that_differences_give(name, numerical_gradient):
     np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", ONE)
+def test_gradients_have_gradients_and_keep_the_dtype(name):
+    function = ONE[name]
+    x = X
+    with np.errstate(all="ignore"):
+        shape = np.shape(function(np, x))
+    weights = np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape)
+    first = grad(lambda x: np.sum(weights * function(np, x)))
+    assert first(x.astype("f4")).dtype == np.float32
+    random = np.random.default_rng(0)
+    u, v = random.normal(size=(2, *x.shape))
+    v = np.where(np.isnan(x), 0, v)
+    second = grad(lambda x: np.sum(u * first(x)))(x)
+    slope = (first(x + 1e-6 * v) - first(x - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(np.sum(v * second), np.sum(u * slope), rtol=1e-4, atol=1e-4)
+
+
 OF_INTEGERS = {
     "bits": lambda i: (i & 6) | (9 ^ i) + (~i),
     "reflected": lambda i: (6 & i) | (1 | i),

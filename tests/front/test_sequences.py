@@ -169,6 +169,21 @@ def test_has_the_gradient_that_differences_give(name, numerical_gradient):
     np.testing.assert_allclose(got, np.where(np.isnan(x), 0, wanted), rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", [*ONE, *GAPPED])
+def test_gradients_have_gradients_and_keep_the_dtype(name):
+    function = ONE.get(name) or GAPPED[name]
+    x = X if name in ONE else GAPS
+    weights = np.cos(np.arange(np.size(function(np, x)))).reshape(np.shape(function(np, x)))
+    first = grad(lambda x: np.sum(weights * function(np, x)))
+    assert first(x.astype("f4")).dtype == np.float32
+    random = np.random.default_rng(0)
+    u, v = random.normal(size=(2, *x.shape))
+    v = np.where(np.isnan(x), 0, v)
+    second = grad(lambda x: np.sum(u * first(x)))(x)
+    slope = (first(x + 1e-6 * v) - first(x - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(np.sum(v * second), np.sum(u * slope), rtol=1e-4, atol=1e-4)
+
+
 OF_INTEGERS = {
     "prod": lambda i: np.prod(i, axis=0) + i.prod(),
     "sums": lambda i: np.cumsum(i, axis=0) + np.cumprod(i, axis=1) + np.sum(i, where=i > 2),
