@@ -204,6 +204,9 @@ REDUCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.multiply: reducing.prod,
     np.logical_and: reducing.all_,
     np.logical_or: reducing.any_,
+    np.fmax: quantiles.nanmax,
+    np.fmin: quantiles.nanmin,
+    np.logaddexp: reducing.logsumexp,
 }
 
 _ACCUMULATIONS: Final[dict[Any, Callable[..., Any]]] = {

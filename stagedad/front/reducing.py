@@ -105,6 +105,11 @@ def min_(
     return _extremum("min", "minimum", a, axis, out, keepdims, initial, where)
 
 
+def logsumexp(a: Any, axis: Any = None, keepdims: Any = NO_VALUE) -> Traced:
+    """Record `np.logaddexp.reduce`."""
+    return reduction("logsumexp", a, axis, keepdims)
+
+
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Traced:
     """Record `np.ptp`."""
     refuse("ptp", out=out)

@@ -36,6 +36,9 @@ ONE = {
     "var_correction": lambda np, x: np.var(x, axis=0, correction=1) + np.std(x, correction=0.5),
     "any_all": lambda np, x: x * np.any(x > 2, axis=0) + x * np.all(x > -2, axis=0) + x.any(),
     "logical_reduce": lambda np, x: x[0] * np.logical_or.reduce(x > 1) + x[0] * (x > 0).all(0),
+    "reductions": lambda np, x: (
+        np.logaddexp.reduce(x) + np.fmax.reduce(x) * np.fmin.reduce(x, axis=1, keepdims=True)
+    ),
     "any_where": lambda np, x: x * np.any(x > 0, where=MASK) + x * np.all(x > 0, where=x > 0),
     "count_nonzero": lambda np, x: x * np.count_nonzero(x > 0, axis=0),
     "argmax": lambda np, x: x * np.argmax(x, axis=0) + x * np.argmin(x) + x.argmax(1)[:, None],
