@@ -6,7 +6,7 @@ STUBBED = $(subst /,.,$(patsubst %.pyi,%,$(shell find stagedad -name '_*.pyi')))
 SOURCES = $(shell find cuda -name '*.cu' -o -name '*.cuh') $(wildcard stagedad/include/*)
 
 .DEFAULT_GOAL = help
-.PHONY: help install build debug clean size test soak lint bench bench-report dist ci
+.PHONY: help install build debug clean size test soak lint bench bench-report instructions dist ci
 
 help:  ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,9 @@ bench:  ## run bench/
 
 bench-report:  ## the tables of targets with the measured column filled
 	$(PYTHON) bench/report.py
+
+instructions:  ## instructions executed by small calls, counted by callgrind
+	$(PYTHON) bench/instructions.py
 
 dist:  ## sdist -> wheel -> fresh environment -> tests, sources out of reach
 	.ci/dist

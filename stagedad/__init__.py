@@ -10,7 +10,7 @@ array([2., 4.])
 """
 
 from stagedad import errors, ops
-from stagedad.front import grad, jit, stop_gradient, trace, value_and_grad, vjp
+from stagedad.front import explain, grad, jit, stop_gradient, trace, value_and_grad, vjp
 from stagedad.ir import Graph, Node, SymbolicValue, Use, Value, parse_graph
 from stagedad.run import Pair, Program, compile
 from stagedad.transform import (
@@ -44,6 +44,7 @@ __all__ = [
     "dce",
     "differentiate",
     "errors",
+    "explain",
     "fold",
     "grad",
     "is_differentiable",

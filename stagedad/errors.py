@@ -127,7 +127,7 @@ class StaleHandle(StagedadError, ReferenceError):
 
 
 class VerifyError(StagedadError, AssertionError):
-    """A graph that breaks an invariant of the IR; always a bug in a pass."""
+    """A graph that breaks an invariant of the IR, or a staged pair that is not one."""
 
 
 class TraceError(StagedadError, TypeError):

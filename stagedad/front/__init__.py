@@ -1,5 +1,7 @@
 """Tracing of NumPy code, and the transforms of functions."""
 
+from stagedad.front.checking import Checked
+from stagedad.front.explain import Explanation, explain
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
 from stagedad.front.transforms import grad, jit, trace, value_and_grad
@@ -7,7 +9,10 @@ from stagedad.front.tree import flatten, tree_map, unflatten
 from stagedad.front.vjp import vjp
 
 __all__ = [
+    "Checked",
+    "Explanation",
     "Tracer",
+    "explain",
     "flatten",
     "grad",
     "jit",

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import DTypeError
+from stagedad.front._traced import quick
 from stagedad.front.constants import number_dtype, plain_operand
 from stagedad.front.location import place
 from stagedad.front.tracing import Trace, Traced, new_tracer, owner
@@ -137,9 +138,9 @@ def apply(kind: str, *operands: Any, operator: bool = False) -> Traced:
 
     `operator`: Python's own, under which Python numbers stay weak.
     """
-    quick = _quick_values(operands)
-    if quick is not None:
-        return quick[0].emit(kind, quick[1])
+    recorded = quick(kind, operands)
+    if recorded is not None:
+        return recorded
     known = [operand(each, kind) for each in operands]
     if kind in _COMPARISONS:
         kind, known = _in_range(kind, known)
@@ -174,31 +175,6 @@ def _in_range(kind: str, known: list[Any]) -> tuple[str, list[Any]]:
         inside, outside = ("less_equal", "greater") if is_above else ("greater_equal", "less")
         return (inside if is_true else outside), [array, int(edge)]
     return kind, known
-
-
-def _quick_values(operands: Sequence[Any]) -> tuple[Trace, list[Value]] | None:
-    """Return trace and values of typed operands of one trace and Python floats beside them.
-
-    These are nearly all operations; None for the others, which `values` knows.
-    """
-    trace: Trace | None = None
-    dtype: DType | None = None
-    for each in operands:
-        if isinstance(each, Traced):
-            if each._weak or (trace is not None and each._trace is not trace):
-                return None
-            trace, dtype = each._trace, each.dtype
-    if trace is None or dtype is None:
-        return None
-    found = []
-    for each in operands:
-        if isinstance(each, Traced):
-            found.append(each._value)
-        elif len(operands) == 2 and type(each) in (float, int) and dtype.kind == "f":
-            found.append(trace.constants.number(each, dtype))
-        else:
-            return None
-    return trace, found
 
 
 def astype(value: Any, dtype: Any) -> Any:
@@ -238,6 +214,20 @@ def positive(value: Any, *, operator: bool = False) -> Traced:
 UFUNCS: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's ufuncs -> functions that record them."""
 
+_KINDS: Final[dict[Any, str]] = {}  # those that are recorded as one op, with its kind
+
+
+def quick_ufunc(ufunc: Any, operands: tuple[Any, ...]) -> Traced | None:
+    """Record a ufunc on plain operands; None for what takes a closer look."""
+    kind = _KINDS.get(ufunc)
+    return None if kind is None else quick(kind, operands)
+
+
+def record_by(ufunc: Any, function: Callable[..., Any]) -> None:
+    """Make `function` what records a ufunc, where it is more than one op on the operands."""
+    UFUNCS[ufunc] = function
+    _KINDS.pop(ufunc, None)
+
 
 def _fill_ufuncs() -> None:
     def recorder(kind: str) -> Callable[..., Traced]:
@@ -246,12 +236,14 @@ def _fill_ufuncs() -> None:
     for kind, op in OPS.items():
         if op.ufunc is not None and op.ufunc not in UFUNCS:
             UFUNCS[op.ufunc] = recorder(kind)
+            if op.has_one_result:
+                _KINDS[op.ufunc] = kind
         for alias in op.aliases:
             other = getattr(np, alias, None)
             if isinstance(other, np.ufunc):
                 UFUNCS.setdefault(other, recorder(kind))
-    UFUNCS[np.positive] = positive
-    UFUNCS[np.power] = power
+    record_by(np.positive, positive)
+    record_by(np.power, power)
     UFUNCS.setdefault(np.conjugate, recorder("conj"))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stagedad.errors import DTypeError, TraceError
 from stagedad.front.constants import number_dtype
-from stagedad.front.elementwise import UFUNCS, apply, array_operand, astype, operand
+from stagedad.front.elementwise import apply, array_operand, astype, operand, record_by
 from stagedad.front.location import place
 from stagedad.front.reducing import refuse
 from stagedad.front.tracing import Traced, owner
@@ -216,11 +216,11 @@ def _fill() -> None:
         return lambda *operands: bitwise(kind, *operands)
 
     for kind in (*_LOGICAL, "left_shift", "right_shift"):
-        UFUNCS[getattr(np, kind)] = recorder(kind)
-    UFUNCS[np.ldexp] = ldexp
-    UFUNCS[np.frexp] = frexp
-    UFUNCS[np.modf] = modf
-    UFUNCS[np.divmod] = divmod_
+        record_by(getattr(np, kind), recorder(kind))
+    record_by(np.ldexp, ldexp)
+    record_by(np.frexp, frexp)
+    record_by(np.modf, modf)
+    record_by(np.divmod, divmod_)
 
 
 _fill()

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import DTypeError, ShapeError, TraceError
+from stagedad.front._traced import quick_two
 from stagedad.front.elementwise import apply, astype, is_weak, positive, power
 from stagedad.front.location import place
 from stagedad.front.numbers import bitwise
@@ -19,6 +20,9 @@ _OPERANDS: Final = (Traced, np.ndarray, np.generic, int, float, complex, list, t
 
 def _binary(kind: str) -> Any:
     def operator(self: Traced, other: Any) -> Any:
+        recorded = quick_two(kind, self, other)
+        if recorded is not None:
+            return recorded
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         return apply(kind, self, other, operator=True)
@@ -28,6 +32,9 @@ def _binary(kind: str) -> Any:
 
 def _reflected(kind: str) -> Any:
     def operator(self: Traced, other: Any) -> Any:
+        recorded = quick_two(kind, other, self)
+        if recorded is not None:
+            return recorded
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         return apply(kind, other, self, operator=True)

@@ -42,7 +42,7 @@ import numpy as np
 from stagedad.front._reach import Reach
 
 # ORDER WHERE: pyx/stagedad/front/_reach.pxd.
-CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE = range(6)  # those that are added here
+CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE, CONTENTS = range(7)
 
 DEPTH: Final = 3
 ENTRIES: Final = 100

@@ -239,6 +239,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 def convolve(a: Any, v: Any, mode: str = "full") -> Traced:
     """Record `np.convolve`."""
     left, right = _vectors(a, v, "convolve")
+    if mode == "valid":
+        return _convolved(left, right, valid=True)
     return _cut(_convolved(left, right), left.size, right.size, mode, "convolve")
 
 
@@ -249,6 +251,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Traced:
         turned = flip(apply("conj", right) if right.dtype.kind == "c" else right)
     else:
         turned = np.conj(right[::-1]) if right.dtype.kind == "c" else right[::-1].copy()
+    if mode == "valid":
+        return _convolved(left, turned, valid=True)
     return _cut(_convolved(left, turned), left.size, right.size, mode, "correlate")
 
 
@@ -265,9 +269,13 @@ def _vectors(a: Any, v: Any, op: str) -> tuple[Any, Any]:
     return _as(found[0], dtype), _as(found[1], dtype)
 
 
-def _convolved(left: Any, right: Any) -> Traced:
+def _convolved(left: Any, right: Any, *, valid: bool = False) -> Traced:
+    if valid and right.size > left.size:
+        left, right = right, left
     trace = owner([left, right])
-    return trace.emit("convolve", [trace.value(left), trace.value(right)])
+    return trace.emit(
+        "convolve_valid" if valid else "convolve", [trace.value(left), trace.value(right)]
+    )
 
 
 def _cut(full: Traced, left: int, right: int, mode: str, op: str) -> Traced:
@@ -275,9 +283,7 @@ def _cut(full: Traced, left: int, right: int, mode: str, op: str) -> Traced:
     small, large = min(left, right), max(left, right)
     if mode == "full":
         return full
-    if mode == "valid":
-        start, length = small - 1, large - small + 1
-    elif mode == "same":
+    if mode == "same":
         start, length = (small - 1) // 2, large
         # NumPy correlates the longer with the shorter, and turns the result round.
         if op == "correlate" and right > left:

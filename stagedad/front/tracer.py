@@ -14,7 +14,7 @@ import numpy as np
 
 from stagedad.errors import TraceError
 from stagedad.front import indexing, joining, products, reducing, shaping
-from stagedad.front.elementwise import apply, astype
+from stagedad.front.elementwise import apply, astype, quick_ufunc
 from stagedad.front.location import place
 from stagedad.front.methods import Methods
 from stagedad.front.protocol import array_function, array_ufunc
@@ -192,6 +192,10 @@ class Tracer(Methods):
         return self.copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if not kwargs and method == "__call__":
+            recorded = quick_ufunc(ufunc, inputs)
+            if recorded is not None:
+                return recorded
         return array_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(

@@ -60,6 +60,13 @@ def inverse_axes(axes: Any) -> tuple[int, ...] | None:
     return tuple(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
+@metadata
+def contracted(shape: Any) -> int:
+    """Return how many products a matmul sums, given the shape of its left operand."""
+    length: int = shape[-1]
+    return length
+
+
 @macro("expand_dims", "broadcast_to", "broadcast_like")
 def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> Any:
     """Spread a reduced `g` over the axes that were reduced.
@@ -72,12 +79,9 @@ def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> 
 @macro("constant_like", "broadcast_like", "sum")
 def reduced_count(b: Builder, shape: Any, g: Any, axis: Any, keepdims: Any) -> Any:
     """Return how many elements a reduction takes: a number, or an operand shaped like `g`."""
-    dims = b.dims(shape)
-    if dims is not None:
-        axes = range(len(dims)) if axis is None else axis if _is_list(axis) else (axis,)
-        counts = [dims[number] for number in axes]
-        if None not in counts:
-            return prod(counts)
+    count = _count(b, shape, axis)
+    if count is not None:
+        return count
     one = b.call("constant_like", (g,), {"value": 1})
     ones = b.broadcast_to(one, shape)
     return b.call("sum", (ones,), {"axis": axis, "keepdims": keepdims})
@@ -89,18 +93,24 @@ def ties(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
 
     Shapes: self [all], result [kept] -> [all]
     """
+    if _count(b, b.shape(self), axis) == 1:
+        return 1
     mask, count = _extrema(b, self, result, axis, keepdims)
     return b.call("div", (mask, count))
 
 
-@macro("expand_dims", "equal", "sum", "div", "mul", *MASK)
+@macro("expand_dims", "broadcast_to", "broadcast_like", "equal", "sum", "div", "mul", *MASK)
 def to_extremum(b: Builder, g: Any, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
     """Hand `g` to the elements that equal the extremum `result`, in equal shares.
 
-    As g * ties(...), with the division done on the reduced shape.
+    As g * ties(...), with the division done on the reduced shape.  An element alone is its
+    extremum, also where it is NaN, which equals nothing.
 
     Shapes: g, result [kept], self [all] -> [all]
     """
+    shape = b.shape(self)
+    if _count(b, shape, axis) == 1:
+        return expand_reduced(b, g, shape, axis, keepdims)
     mask, count = _extrema(b, self, result, axis, keepdims)
     share = b.call("div", (_expand(b, g, axis, keepdims), count))
     return b.call("mul", (share, mask))
@@ -259,6 +269,16 @@ def matmul_right(b: Builder, g: Any, self: Any, shape: Any) -> Any:
     else:
         product = b.call("matmul", (_swap(b, self, self_ndim), g))
     return b.sum_to(product, shape)
+
+
+def _count(b: Builder, shape: Any, axis: Any) -> int | None:
+    """Return how many elements a reduction over `axis` takes, or None where it is unknown."""
+    dims = b.dims(shape)
+    if dims is None:
+        return None
+    axes = range(len(dims)) if axis is None else axis if _is_list(axis) else (axis,)
+    known = [dim for dim in (dims[number] for number in axes) if dim is not None]
+    return prod(known) if len(known) == len(axes) else None
 
 
 def _extrema(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> tuple[Any, Any]:

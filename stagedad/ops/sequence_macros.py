@@ -80,16 +80,13 @@ def recurrence_tangent(b: Builder, factor: Any, result: Any, axis: Any, reverse:
     return b.call("mul", (factor, _delayed(b, result, axis)))
 
 
-@macro("convolve", "conj", *SLICE)
-def convolve_cotangent(b: Builder, g: Any, other: Any, shape: Any) -> Any:
-    """Return the cotangent of a factor of a convolution, of `shape`, given the other.
+@macro(*SLICE)
+def reversed_vector(b: Builder, value: Any) -> Any:
+    """Return a vector from its end to its start.
 
-    Shapes: g [m + n - 1], other [n] -> [m]
+    Shapes: value [n] -> [n]
     """
-    (count,) = b.static(b.shape(other), "convolve")
-    (wanted,) = b.static(shape, "convolve")
-    whole = b.call("convolve", (g, _reversed(b, b.conj(other), 0)))
-    return _part(b, whole, 0, count - 1, count - 1 + wanted)
+    return value if value is b.zero else _reversed(b, value, 0)
 
 
 def _part(b: Builder, value: Any, axis: int, start: int, stop: int) -> Any:

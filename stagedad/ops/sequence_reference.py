@@ -72,6 +72,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "argpartition": lambda self, *, kth, axis: np.argpartition(self, kth, axis),
     "argsort": argsort,
     "convolve": convolve,
+    "convolve_valid": lambda self, other: np.convolve(self, other, "valid"),
     "cumsum": cumsum,
     "recurrence": recurrence,
     "searchsorted": lambda self, other, *, right: np.searchsorted(

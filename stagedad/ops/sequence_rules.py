@@ -51,7 +51,7 @@ def recurrence(op: Op, types: Types, attributes: Attributes) -> Results:
 
 
 def convolve(op: Op, types: Types, attributes: Attributes) -> Results:
-    """Add the lengths of two vectors, less 1."""
+    """Add the lengths of two vectors, less 1; or subtract them, where one is to lie within."""
     left, right = types
     if left is None or right is None:
         return UNKNOWN
@@ -66,8 +66,19 @@ def convolve(op: Op, types: Types, attributes: Attributes) -> Results:
             raise ShapeError(op.kind, "an empty operand", left.shape, right.shape)
         dims.append(type.shape[0])
     one, other = dims
-    length = None if one is None or other is None else one + other - 1
+    if one is None or other is None:
+        return (TensorType(dtype, (None,), left.device),)
+    if op.kind == "convolve_valid":
+        if one < other:
+            raise ShapeError(op.kind, "the second is longer", left.shape, right.shape)
+        return (TensorType(dtype, (one - other + 1,), left.device),)
+    length = one + other - 1
     return (TensorType(dtype, (length,), left.device),)
+
+
+def convolve_valid(op: Op, types: Types, attributes: Attributes) -> Results:
+    """As `convolve`, of vectors of which the second is no longer than the first."""
+    return convolve(op, types, attributes)
 
 
 def sorted(op: Op, types: Types, attributes: Attributes) -> Results:

@@ -108,6 +108,14 @@ def _convolve(dtype: Any) -> list[Case]:
     return [(layout, ((left,), (right,)), {}) for layout, left, right in pairs]
 
 
+def _convolve_valid(dtype: Any) -> list[Case]:
+    pairs = [
+        ("size-1", 1, 1), ("size-1", 5, 1), ("strided", 4, 3), ("reversed", 5, 3),
+        ("broadcast", 3, 3), ("plain", 2, 2), ("plain", 6, 3), ("plain", 7, 2),
+    ]  # fmt: skip
+    return [(layout, ((left,), (right,)), {}) for layout, left, right in pairs]
+
+
 CASES: Final[dict[str, Callable[[Any], list[Case]]]] = {
     "add_along_axis": _add_along,
     "argmax": _extremum,
@@ -115,6 +123,7 @@ CASES: Final[dict[str, Callable[[Any], list[Case]]]] = {
     "argpartition": _argpartition,
     "argsort": _along(),
     "convolve": _convolve,
+    "convolve_valid": _convolve_valid,
     "cumprod": _along(),
     "cumsum": _both(),
     "recurrence": _both(2),
@@ -131,4 +140,6 @@ ABSENT: Final[dict[tuple[str, str], str]] = {
     },
     ("convolve", "empty"): "NumPy convolves nothing empty",
     ("convolve", "4-d"): "is of vectors",
+    ("convolve_valid", "empty"): "NumPy convolves nothing empty",
+    ("convolve_valid", "4-d"): "is of vectors",
 }

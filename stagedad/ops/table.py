@@ -32,8 +32,9 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     }
     for key in ("partials", "vjps"):
         fields[key] = {name: _formula(parts) for name, parts in entry[key].items()}
-    if isinstance(entry["jvp"], tuple):
-        fields["jvp"] = _formula(entry["jvp"])
+    for key in ("jvp", "flops"):
+        if isinstance(entry[key], tuple):
+            fields[key] = _formula(entry[key])
     fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
     found = getattr(np, entry["numpy"]) if entry["numpy"] else None

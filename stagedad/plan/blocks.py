@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stagedad.plan._step import Origin, Step
+from stagedad.plan._step import Origin, Step, longest_call
 from stagedad.plan._view import Buffer, View
 from stagedad.plan.step import ARENA, BLOCK, CALL
 
@@ -23,13 +23,13 @@ SHORTEST = 256
 """Bounds of a block's length in elements: below, calls cost more than misses."""
 
 
-def form_blocks(steps: Sequence[Step]) -> list[Step]:
+def form_blocks(steps: list[Step]) -> list[Step]:
     """Return `steps` with a BLOCK step before each run of at least two that fit together.
 
     Marks as `local` the buffers that only such a run touches.
     """
-    if not any(step.kind == CALL and step.dims[0] >= FROM for step in steps):
-        return list(steps)
+    if longest_call(steps) < FROM:
+        return steps
     touches: Counter[Buffer] = Counter()
     for step in steps:
         touches.update(view.buffer for view in step.operands)

@@ -51,6 +51,7 @@ class Kernel:
         "cost",
         "dtypes",
         "inner",
+        "is_quiet",
         "name",
         "native",
         "short",
@@ -66,13 +67,16 @@ class Kernel:
         capsule: object = None,
         inner: Kernel | None = None,
         short: Kernel | None = None,
+        is_quiet: bool = False,
     ) -> None:
         self.name = name
         self.dtypes = dtypes
         self.ufunc = ufunc
         self.capsule = capsule
         self.inner = inner
-        """The loop that `sum_rows` adds rows with."""
+        """The loop that `sum_rows` adds rows with, or that is made quiet."""
+        self.is_quiet = is_quiet
+        """Whether the floating-point flags that the loop raises mean nothing."""
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
@@ -140,6 +144,12 @@ def _resolve(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernel:
     return Kernel(
         ufunc.__name__, carried, ufunc=ufunc, capsule=capsule, short=short if capsule else None
     )
+
+
+@lru_cache(maxsize=64)
+def quiet_kernel(kernel: Kernel) -> Kernel:
+    """Return `kernel` without its floating-point flags: an infinity on the way is no error."""
+    return Kernel(kernel.name, kernel.dtypes, ufunc=kernel.ufunc, inner=kernel, is_quiet=True)
 
 
 @lru_cache(maxsize=1024)

@@ -19,10 +19,10 @@ from stagedad.plan import (  # noqa: F401
 )
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune
 from stagedad.plan._lower import lower
-from stagedad.plan._step import Step
+from stagedad.plan._peephole import subtract_negated
+from stagedad.plan._step import Step, estimate
 from stagedad.plan._view import MOST_BYTES
 from stagedad.plan.blocks import form_blocks
-from stagedad.plan.peephole import subtract_negated
 from stagedad.plan.step import Layout
 from stagedad.types import TensorType
 
@@ -78,5 +78,5 @@ def make_plan(
         slots=slots,
         pool=lowered.pool,
         arena_bytes=arena_bytes,
-        estimate=sum([step.nanoseconds() for step in steps]),
+        estimate=estimate(steps),
     )

@@ -5,7 +5,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stagedad.ir import Graph
+from stagedad.plan import Plan
 from stagedad.run.listing import Instruction
+from stagedad.run.profiling import Profile
 from stagedad.run.specialise import CacheInfo, Specialisations
 from stagedad.types import TensorType
 
@@ -15,6 +17,8 @@ class Program:
     def run(
         self, inputs: Sequence[ArrayLike], outputs: Sequence[np.ndarray[Any, Any]]
     ) -> None: ...
+    def profile(self, *arrays: ArrayLike, runs: int | None = None) -> Profile: ...
+    def plan_for(self, *arrays: ArrayLike) -> Plan: ...
     def specialise(self, types: Iterable[TensorType | str | np.ndarray[Any, Any]]) -> None: ...
     @property
     def specialisations(self) -> Specialisations: ...

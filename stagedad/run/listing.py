@@ -87,6 +87,6 @@ def _kind(step: Step) -> str:
         return "gufunc"
     if step.kind == SUM or step.operands[0] is step.operands[-1]:
         return "reduce"
-    if step.kernel.inner is not None:
+    if step.kernel.inner is not None and not step.kernel.is_quiet:
         return "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

@@ -54,12 +54,7 @@ def differentiate(
     checked_policy("differentiate", nan_policy)
     joint = graph.copy()
     dce(joint)
-    sweep = Sweep(
-        joint,
-        rule_codes,
-        partial(specialise, masked=nan_policy == "masked"),
-        _templates[nan_policy],
-    )
+    sweep = new_sweep(joint, nan_policy)
     real_outputs = len(graph.outputs)
     sweep.activity(flags)
     sweep.captures(flags)
@@ -85,6 +80,12 @@ def differentiate(
         df_input_vjps=sweep.input_vjps,
         df_output_vjps=sweep.output_vjps,
     )
+
+
+def new_sweep(graph: Graph, nan_policy: str, *, whole: bool = False) -> Sweep:
+    """Return the reverse sweep over `graph`, which it will extend."""
+    rule = partial(specialise, masked=nan_policy == "masked")
+    return Sweep(graph, rule_codes, rule, _templates[nan_policy], whole)
 
 
 def is_differentiable(node: Node) -> bool:

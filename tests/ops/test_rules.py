@@ -341,6 +341,44 @@ def test_points_are_as_declared(op, point):
         np.testing.assert_array_equal(np.broadcast_to(value, expected.shape), expected)
 
 
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+def test_infinities_tie_and_nan_makes_both_partials_nan(kind):
+    """HIPS, JAX and PyTorch share ties of infinities too; their difference is no number."""
+    op = OPS[kind]
+    for at, wanted in (
+        ((np.inf, np.inf), (0.5, 0.5)),
+        ((-np.inf, -np.inf), (0.5, 0.5)),
+        ((np.inf, -np.inf), (1, 0) if kind == "maximum" else (0, 1)),
+        ((-np.inf, 3.0), (0, 1) if kind == "maximum" else (1, 0)),
+        ((np.nan, 3.0), (np.nan, np.nan)),
+        ((np.inf, np.nan), (np.nan, np.nan)),
+    ):
+        operands = list(map(Arr, at))
+        for number, argument in enumerate(op.arguments):
+            found = cotangent(op, operands, {}, number, argument, Arr(2.0), Compute())
+            np.testing.assert_array_equal(found.value, 2 * np.asarray(wanted[number]))
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [((1, 3, 1), {"axis": (0, 2)}), ((1, 1), {}), ((2, 3), {"axis": ()}), ((), {})],
+)
+def test_an_element_alone_is_its_extremum_whatever_it_is(kind, shape, attributes):
+    op = OPS[kind]
+    x = np.full(shape, 2.0)
+    x.flat[:2] = np.nan, np.inf
+    result = evaluate(kind, [x], attributes)[0]
+    g = np.random.default_rng(0).standard_normal(result.shape)
+    argument = op.arguments[0]
+    found = cotangent(op, [Arr(x)], attributes, 0, argument, Arr(g), Compute())
+    np.testing.assert_array_equal(found.value, g.reshape(shape))
+    moved = np.random.default_rng(1).standard_normal(shape)
+    env = bind(op, [Arr(x)], attributes, [Arr(result)], self_t=Arr(moved))
+    tangent = jvp(op, env, Compute())
+    np.testing.assert_array_equal(tangent.value, moved.reshape(result.shape))
+
+
 @pytest.mark.parametrize(
     ("kind", "at"),
     [("div", (0.0, 0.0)), ("log", (0.0,)), ("log1p", (-1.0,)), ("sqrt", (0.0,)),

@@ -19,7 +19,7 @@ cdef dict places = {}            # (file, line) -> itself, so that equal places 
 cdef Py_ssize_t PLACES = 65536
 
 
-def find(dict is_inside, decide):
+cpdef tuple find(dict is_inside, object decide):
     """Return file and line of the nearest frame whose file is not inside.
 
     `is_inside` keeps what `decide(file)` answered.

@@ -30,6 +30,7 @@ KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 cdef dict kind_ids = {"param": 0, "return": 1}     # name or alias -> index
 cdef list kind_names = ["param", "return"]
 cdef list kind_defaults = [None, None]                  # attribute defaults; None: no such op
+cdef int32_t CONSTANT = kind_index("constant")
 cdef dict inferred = {}                                     # (kind, types, attributes) -> types
 
 
@@ -160,6 +161,10 @@ cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
     cdef tuple key, found
     if not attributes:
         key = (kind, types)
+    elif (kind == CONSTANT and type(attributes.get("value")) is float
+            and len(attributes) == 1 + ("dtype" in attributes)):
+        # One entry for all floats, which a function may have thousands of.
+        key = (kind, float, attributes.get("dtype"))
     else:
         key = (kind, types, attribute_key(attributes))
     try:

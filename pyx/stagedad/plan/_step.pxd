@@ -26,6 +26,7 @@ cdef class Step:
     cdef public tuple moving        # of a block: slots that advance, each with its stride
 
 
+cdef Origin make_origin(str op, object node, object location)
 cdef Step make_step(
     int kind, Origin origin, object kernel, tuple operands, Py_ssize_t inputs, tuple dims,
     tuple strides, tuple outer

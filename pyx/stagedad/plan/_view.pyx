@@ -7,7 +7,18 @@ looking took three times as long as planning.
 
 cimport cython
 
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
 import sys
+
+cdef extern from "Python.h":
+    int PySlice_Unpack(
+        object slice, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step
+    ) except -1
+    Py_ssize_t PySlice_AdjustIndices(
+        Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step
+    )
 
 cdef enum:
     # ORDER SPACE: as in stagedad/plan/step.py.
@@ -105,6 +116,18 @@ cpdef View fresh(object dtype, tuple shape, int space=ARENA, Py_ssize_t index=-1
     return view
 
 
+cdef View fresh_like(View view):
+    """A dense view of all of a new temporary, of the dtype and shape of another such view."""
+    cdef View made = View.__new__(View)
+    made.buffer = Buffer.__new__(Buffer, ARENA, -1, view.buffer.nbytes)
+    made.dtype = view.dtype
+    made.itemsize = view.itemsize
+    made.shape = view.shape
+    made.size = view.size
+    made.dense = True
+    return made
+
+
 cpdef tuple dense_strides(tuple shape, Py_ssize_t itemsize):
     """The strides of a C-contiguous array."""
     cdef list strides
@@ -151,6 +174,38 @@ cpdef View broadcast(View view, tuple shape):
     for axis in range(len(own)):
         strides.append(own[axis] if view.shape[axis] == shape[lead + axis] else 0)
     return View(view.buffer, view.dtype, shape, tuple(strides), view.offset)
+
+
+def sliced(View view, tuple start, tuple stop, tuple step):
+    """The part of `view` that slices select, one an axis, as the attributes of `slice` say."""
+    cdef tuple own = view.get_strides()
+    cdef Py_ssize_t ndim = len(own)
+    cdef Py_ssize_t axis
+    cdef Py_ssize_t first
+    cdef Py_ssize_t last
+    cdef Py_ssize_t by
+    cdef Py_ssize_t count
+    cdef Py_ssize_t stride
+    cdef Py_ssize_t offset = view.offset
+    cdef tuple shape = PyTuple_New(ndim)
+    cdef tuple strides = PyTuple_New(ndim)
+    if not len(start) == len(stop) == len(step) == ndim:
+        raise ValueError(f"sliced: {len(start)} slices for {ndim} axes")
+    for axis in range(ndim):
+        PySlice_Unpack(slice(start[axis], stop[axis], step[axis]), &first, &last, &by)
+        count = PySlice_AdjustIndices(view.shape[axis], &first, &last, by)
+        stride = own[axis]
+        if count:
+            offset += first * stride
+        put(shape, axis, count)
+        put(strides, axis, <object> stride * by)    # of any size, where nothing is stepped over
+    return View(view.buffer, view.dtype, shape, strides, offset)
+
+
+cdef inline int put(tuple into, Py_ssize_t at, object item) except -1:
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(into, at, item)
+    return 0
 
 
 def reshape(View view, tuple shape):

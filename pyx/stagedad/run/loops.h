@@ -107,7 +107,10 @@ SAD_WHERE(4, SAD_WHERE_DENSE(uint32_t))
 SAD_WHERE(8, SAD_WHERE_DENSE(uint64_t))
 SAD_WHERE(16, )
 
-/* mul0: (g, partial, target): 0 where g == 0, else g * partial ------------- */
+/*
+** mul0: (g, partial, target): 0 where g == 0, else g * partial.  What is masked
+** is not even multiplied: 0 * inf would raise a flag.
+*/
 
 #define SAD_MUL0_REAL(NAME, TYPE)                                            \
   static int sad_mul0_##NAME(SAD_ARGS) {                                     \
@@ -118,15 +121,15 @@ SAD_WHERE(16, )
       const TYPE *g = (const TYPE*)data[0], *partial = (const TYPE*)data[1]; \
       TYPE* target = (TYPE*)data[2];                                         \
       for (i = 0; i < n; i++) {                                              \
-        TYPE product = g[i] * partial[i];                                    \
-        target[i] = g[i] == 0 ? 0 : product;                                 \
+        TYPE factor = g[i] == 0 ? 0 : partial[i];                            \
+        target[i] = g[i] == 0 ? 0 : g[i] * factor;                           \
       }                                                                      \
       return 0;                                                              \
     }                                                                        \
     for (i = 0; i < n; i++) {                                                \
       TYPE g = *(TYPE*)(data[0] + i * strides[0]);                           \
-      TYPE product = g * *(TYPE*)(data[1] + i * strides[1]);                 \
-      *(TYPE*)(data[2] + i * strides[2]) = g == 0 ? 0 : product;             \
+      TYPE factor = g == 0 ? 0 : *(TYPE*)(data[1] + i * strides[1]);         \
+      *(TYPE*)(data[2] + i * strides[2]) = g == 0 ? 0 : g * factor;          \
     }                                                                        \
     return 0;                                                                \
   }
@@ -144,18 +147,21 @@ static int sad_mul0_f16(SAD_ARGS) {
   return 0;
 }
 
-#define SAD_MUL0_COMPLEX(NAME, TYPE)                                                \
-  static int sad_mul0_##NAME(SAD_ARGS) {                                            \
-    npy_intp n = dims[0], i;                                                        \
-    SAD_UNUSED;                                                                     \
-    for (i = 0; i < n; i++) {                                                       \
-      TYPE g = *(TYPE*)(data[0] + i * strides[0]);                                  \
-      TYPE p = *(TYPE*)(data[1] + i * strides[1]);                                  \
-      TYPE product = {g.re * p.re - g.im * p.im, g.re * p.im + g.im * p.re};        \
-      TYPE zero = {0, 0};                                                           \
-      *(TYPE*)(data[2] + i * strides[2]) = g.re == 0 && g.im == 0 ? zero : product; \
-    }                                                                               \
-    return 0;                                                                       \
+#define SAD_MUL0_COMPLEX(NAME, TYPE)                \
+  static int sad_mul0_##NAME(SAD_ARGS) {            \
+    npy_intp n = dims[0], i;                        \
+    SAD_UNUSED;                                     \
+    for (i = 0; i < n; i++) {                       \
+      TYPE g = *(TYPE*)(data[0] + i * strides[0]);  \
+      TYPE p = *(TYPE*)(data[1] + i * strides[1]);  \
+      TYPE product = {0, 0};                        \
+      if (g.re != 0 || g.im != 0) {                 \
+        product.re = g.re * p.re - g.im * p.im;     \
+        product.im = g.re * p.im + g.im * p.re;     \
+      }                                             \
+      *(TYPE*)(data[2] + i * strides[2]) = product; \
+    }                                               \
+    return 0;                                       \
   }
 SAD_MUL0_COMPLEX(c64, sad_c64)
 SAD_MUL0_COMPLEX(c128, sad_c128)

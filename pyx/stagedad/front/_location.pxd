@@ -1,0 +1,1 @@
+cpdef tuple find(dict is_inside, object decide)
