@@ -22,25 +22,12 @@ cimport numpy as cnp
 
 from stagedad.front._reach cimport Reach
 from stagedad.run._interpreter cimport Operand
-from stagedad.run._program cimport Program, call_mixed, vectorcallfunc
+from stagedad.run._program cimport Program, call_mixed
+from stagedad.run.calls cimport PyVectorcall_NARGS, sad_enable_vectorcall, vectorcallfunc
 
 cnp.import_array()
 
-cdef extern from *:
-    """
-    /* Make calls of `type` go through the vectorcall pointer at `offset`. */
-    static void sad_enable_calls(PyTypeObject *type, Py_ssize_t offset) {
-      type->tp_vectorcall_offset = offset;
-      type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-      PyType_Modified(type);
-    }
-    """
-    void sad_enable_calls(PyTypeObject *type, Py_ssize_t offset)
-
 cdef extern from "Python.h":
-    ctypedef struct PyTupleObject:
-        PyObject *ob_item[1]
-    Py_ssize_t PyVectorcall_NARGS(size_t nargsf)
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     bint PyUnicode_CheckExact(object text)
     int PyUnicode_Compare(object left, object right) except? -1
@@ -461,7 +448,7 @@ def direct(type cls not None):
     cdef Caller some = Caller.__new__(Caller)
     if not issubclass(cls, Caller) or "__call__" in cls.__dict__ and cls is not Caller:
         raise TypeError(f"direct: {cls!r} has a way of its own to be called")
-    sad_enable_calls(<PyTypeObject *>cls, <char *>&some.vectorcall - <char *><void *>some)
+    sad_enable_vectorcall(<PyTypeObject *>cls, <char *>&some.vectorcall - <char *><void *>some)
     return cls
 
 

@@ -7,10 +7,9 @@ from libc.string cimport memset
 from numpy cimport npy_intp
 
 from stagedad.run._interpreter cimport DIMS, OPERANDS, Arena, Block, Code, Instruction, execute
+from stagedad.run.calls cimport tuple_items
 
 cdef extern from "Python.h":
-    ctypedef struct PyTupleObject:
-        PyObject *ob_item[1]
     PyObject *PyErr_Occurred()
 
 cdef extern from *:
@@ -55,7 +54,7 @@ def time_runs(Code code not None, tuple arrays, tuple targets, Py_ssize_t runs):
     try:
         for _run in range(runs):
             start = sad_now()
-            code.launch_into(items(arrays), items(targets))
+            code.launch_into(tuple_items(arrays), tuple_items(targets))
             taken = sad_now() - start
             if taken < whole:
                 whole = taken
@@ -63,7 +62,7 @@ def time_runs(Code code not None, tuple arrays, tuple targets, Py_ssize_t runs):
             least[i] = INFINITY
         for _run in range(runs):
             memset(spent, 0, count * sizeof(double))
-            arena = code.aimed(items(arrays), items(targets))
+            arena = code.aimed(tuple_items(arrays), tuple_items(targets))
             if code.keeps_gil:
                 failed = timed(code, arena.slots, spent, tick)
             else:
@@ -78,10 +77,6 @@ def time_runs(Code code not None, tuple arrays, tuple targets, Py_ssize_t runs):
         return whole, tuple([max(least[i], 0.0) for i in range(code.count)])
     finally:
         PyMem_Free(spent)
-
-
-cdef inline PyObject *const *items(tuple of) noexcept:
-    return <PyObject *const *> (<PyTupleObject *> <PyObject *> of).ob_item
 
 
 cdef double clock_ticks() noexcept:

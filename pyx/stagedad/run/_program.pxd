@@ -1,14 +1,9 @@
 """C side of programs; see _program.pyx."""
 
 from cpython.ref cimport PyObject
-from libc.stddef cimport size_t
 
 from stagedad.run._interpreter cimport Code, Operand
-
-cdef extern from "Python.h":
-    ctypedef PyObject *(*vectorcallfunc)(
-        PyObject *callee, PyObject *const *args, size_t nargsf, PyObject *kwnames
-    )
+from stagedad.run.calls cimport vectorcallfunc
 
 
 cdef class Program:

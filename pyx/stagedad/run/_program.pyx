@@ -20,22 +20,9 @@ from stagedad.run._interpreter cimport MIXED, Code, Operand, as_array
 from stagedad.run.arrays cimport (
     sad_data, sad_itemsize, sad_ndim, sad_shape, sad_strides
 )
-
-cdef extern from *:
-    """
-    /* Make calls of `type` go through the vectorcall pointer at `offset`. */
-    static void sad_enable_vectorcall(PyTypeObject *type, Py_ssize_t offset) {
-      type->tp_vectorcall_offset = offset;
-      type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-      PyType_Modified(type);
-    }
-    """
-    void sad_enable_vectorcall(PyTypeObject *type, Py_ssize_t offset)
-
-cdef extern from "Python.h":
-    ctypedef struct PyTupleObject:
-        PyObject *ob_item[1]
-    Py_ssize_t PyVectorcall_NARGS(size_t nargsf)
+from stagedad.run.calls cimport (
+    PyVectorcall_NARGS, sad_enable_vectorcall, tuple_items, vectorcallfunc
+)
 
 cdef enum:
     # Arguments and held arrays that are passed without allocating.
@@ -219,10 +206,6 @@ cdef class Program:
         self.recent = [code, *[old for old in self.recent if old is not code][:RECENT - 1]]
         self.last = code
         return 0
-
-
-cdef inline PyObject *const *tuple_items(tuple items) noexcept:
-    return <PyObject *const *> (<PyTupleObject *> <PyObject *> items).ob_item
 
 
 cdef tuple call(Program self, PyObject *const *arrays, Py_ssize_t count):
