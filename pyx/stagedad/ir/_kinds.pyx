@@ -1,7 +1,7 @@
 """The process-wide table of kinds, and the types that their rules give."""
 
+import keyword
 import re
-from keyword import iskeyword
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -17,7 +17,7 @@ from stagedad.types import TensorType, canonical_dtype
 # What attributes hold as it is; `plain` brings other values into one of these forms.
 PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes])
 # The plain value of an instance of a subclass, whatever that class has made of its methods.
-PLAIN_VALUE = {
+_PLAIN_VALUE = {
     int: int.__int__, float: float.__float__, complex: complex.__complex__, str: str.__str__,
     bytes: lambda given: bytes(memoryview(given)),
 }
@@ -72,7 +72,7 @@ cdef dict own_attributes(int32_t kind, dict attributes):
             given = plain(kind, name, given, own, 0)
         if defaults is None:
             if not (isinstance(name, str) and name.isascii() and name.isidentifier()
-                    and not iskeyword(name)):
+                    and not keyword.iskeyword(name)):
                 raise TypeError(f"{kind_names[kind]}: not the name of an attribute: {name!r}")
         elif name not in defaults:
             raise TypeError(
@@ -116,7 +116,7 @@ cdef object plain(int32_t kind, object name, object given, dict own, int depth):
         return np.dtype(given)
     if isinstance(given, np.dtype):
         return given
-    for base, value in PLAIN_VALUE.items():      # enumerations and other subclasses
+    for base, value in _PLAIN_VALUE.items():      # enumerations and other subclasses
         if isinstance(given, base):
             return plain(kind, name, value(given), own, depth)
     if kind_defaults[kind] is not None:
