@@ -57,6 +57,12 @@ def operand(value: Any, op: str) -> Any:
     return plain_operand(value, op)
 
 
+def array_operand(value: Any, op: str) -> Any:
+    """As `operand`, with a number as a 0-d array."""
+    known = operand(value, op)
+    return known if isinstance(known, Traced) else np.asarray(known)
+
+
 def common_dtype(operands: Sequence[Any]) -> DType:
     """Return what NumPy promotes traced values, arrays and numbers to."""
     return canonical_dtype(np.result_type(*[_promotion_operand(each) for each in operands]))

@@ -56,17 +56,6 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     return _advanced(source, [where], [axis % source.ndim])
 
 
-def diff(a: Any, n: int = 1, axis: int = -1) -> Traced:
-    """Record `np.diff`."""
-    source = operand(a, "diff")
-    (along,) = axes_of(axis, source.ndim, "diff")
-    lead = (_ALL,) * along
-    for _ in range(n):
-        upper, lower = source[(*lead, slice(1, None))], source[(*lead, slice(None, -1))]
-        source = apply("not_equal" if source.dtype.kind == "b" else "sub", upper, lower)
-    return source  # type: ignore[no-any-return]
-
-
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Traced:
     """Record `np.repeat`, as a `take`."""
     source = operand(a, "repeat")

@@ -9,7 +9,7 @@ import numpy as np
 
 from stagedad.errors import DTypeError, TraceError
 from stagedad.front.constants import number_dtype
-from stagedad.front.elementwise import apply, astype, operand, record_by
+from stagedad.front.elementwise import apply, array_operand, astype, operand, record_by
 from stagedad.front.location import place
 from stagedad.front.reducing import refuse
 from stagedad.front.tracing import Traced, owner
@@ -119,7 +119,7 @@ def angle(z: Any, deg: Any = False) -> Traced:
         found = apply("arctan2", apply("imag", value), apply("real", value))
     else:
         found = apply("arctan2", 0, value)
-    return apply("rad2deg", found) if deg else found
+    return apply("mul", found, 180 / np.pi) if deg else found
 
 
 def nan_to_num(
@@ -152,16 +152,38 @@ def nan_to_num(
     return replaced
 
 
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Record `np.isclose`."""
+    left, right = array_operand(a, "isclose"), array_operand(b, "isclose")
+    bound = np.add(atol, np.multiply(rtol, np.abs(right)))
+    near = np.logical_and(np.abs(np.subtract(left, right)) <= bound, np.isfinite(right))
+    found = np.logical_or(near, np.equal(left, right))
+    if equal_nan:
+        found = np.logical_or(found, np.logical_and(np.isnan(left), np.isnan(right)))
+    return found
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """Record `np.polyval`, by Horner's rule."""
+    weights, at = array_operand(p, "polyval"), array_operand(x, "polyval")
+    total: Any = np.zeros(at.shape, at.dtype)
+    for number in range(weights.shape[0]):
+        total = total * at + weights[number]
+    return total
+
+
 def isposinf(x: Any, out: Any = None) -> Traced:
     """Record `np.isposinf`."""
     refuse("isposinf", out=out)
-    return apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+    return _infinite("isposinf", x, "greater")
 
 
 def isneginf(x: Any, out: Any = None) -> Traced:
     """Record `np.isneginf`."""
     refuse("isneginf", out=out)
-    return apply("logical_and", apply("isinf", x), apply("less", x, 0))
+    return _infinite("isneginf", x, "less")
 
 
 def iscomplex(x: Any) -> Traced:
@@ -172,6 +194,13 @@ def iscomplex(x: Any) -> Traced:
 def isreal(x: Any) -> Traced:
     """Record `np.isreal`."""
     return apply("equal", apply("imag", x), 0)
+
+
+def _infinite(op: str, x: Any, side: str) -> Traced:
+    value = operand(x, op)
+    if value.dtype.kind == "c":
+        raise DTypeError(f"{op}: not of complex numbers: {value.dtype} ({place()})", op=op)
+    return apply("logical_and", apply("isinf", value), apply(side, value, 0))
 
 
 def _floating(ufunc: np.ufunc, x: Any) -> Traced:

@@ -95,7 +95,8 @@ def watch_contents(found: Reach, constants: Any) -> None:
         if array.nbytes <= SMALL and (constants.has_local_arrays or not constants.holds(array)):
             found.watch(array)
     for array in constants.watched:
-        if array.nbytes > SMALL:
+        # A small one is watched above already, unless it is a view of a large one.
+        if array.nbytes > SMALL or array.base is not None:
             found.watch(array)
 
 

@@ -145,6 +145,12 @@ def _sequence(op: Op, name: str, value: Any) -> tuple[Any, ...] | list[Any]:
     return value
 
 
+def _numbers(op: Op, name: str, value: Any) -> None:
+    """An int or several."""
+    for each in value if isinstance(value, _SEQUENCE) else (value,):
+        _integer(op, name, each, value)
+
+
 def _count(op: Op, name: str, value: Any) -> None:
     if _integer(op, name, value, value) < 0:
         raise TypeError(f"{op.kind}: {name} is negative: {value}")
@@ -158,7 +164,11 @@ _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "indices_or_sections": _sections,
     "is_zero": _flag,
     "keepdims": _flag,
+    "kth": _numbers,
     "order": _count,
+    "reverse": _flag,
+    "right": _flag,
+    "stable": _flag,
     "shape": _shape,
     "start": _bound,
     "step": _bound,

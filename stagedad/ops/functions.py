@@ -57,8 +57,20 @@ def relu(self: Array) -> Any:
     return np.maximum(x, np.zeros((), x.dtype))
 
 
+def logsumexp(self: Array, *, axis: Any, keepdims: bool) -> Any:
+    """Return log(sum(exp(x))), with the greatest taken out of the sum."""
+    x = self.astype(real_function_dtype("logsumexp", self.dtype))
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    most = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    base = np.where(np.isfinite(most), most, np.zeros((), x.dtype))
+    total = np.sum(np.exp(x - base), axis=axis, keepdims=True)
+    found = np.add(np.log(total), base)
+    return found if keepdims else found.reshape(np.sum(x, axis=axis).shape)
+
+
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "frexp_exponent": lambda self: np.frexp(self)[1],
+    "logsumexp": logsumexp,
     "relu": relu,
     "sinc": sinc,
     "softplus": softplus,

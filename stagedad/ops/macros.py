@@ -184,6 +184,17 @@ def join(b: Builder, g: Any, shapes: Any, shape: Any, sections: Any, axis: Any) 
     return total
 
 
+@macro("expand_dims", "equal", "where", "sub", "exp", "constant", "constant_like")
+def share_of_exponentials(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
+    """Return exp(self) over their sum, given its logarithm; 0 where that is -inf.
+
+    Shapes: self [all], result [kept] -> [all]
+    """
+    total = _expand(b, result, axis, keepdims)
+    total = b.call("where", (b.call("equal", (total, float("-inf"))), 0, total))
+    return b.call("exp", (b.call("sub", (self, total)),))
+
+
 @macro("hypot", "div", "add", "mul", "sqrt", "constant", "constant_like")
 def reciprocal_length(b: Builder, self: Any) -> Any:
     """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow."""

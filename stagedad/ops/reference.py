@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stagedad.ops import functions
+from stagedad.ops import functions, sequence_reference
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -129,5 +129,6 @@ FUNCTIONS: dict[str, Function] = {
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
     **functions.FUNCTIONS,
+    **sequence_reference.FUNCTIONS,
 }
 """What is not one call of NumPy by the op's own arguments and attributes."""

@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from stagedad.errors import DTypeError
+from stagedad.ops import sequence_samples
 from stagedad.ops.op import Op
 from stagedad.ops.table import OPS, infer, resolve
 from stagedad.types import TensorType, canonical_dtype
@@ -39,6 +40,7 @@ ABSENT: dict[tuple[str, str], str] = {
     ("constant", "strided"): _NO_OPERANDS,
     ("constant", "reversed"): _NO_OPERANDS,
     ("constant", "broadcast"): _NO_OPERANDS,
+    **sequence_samples.ABSENT,
 }
 """(op, layout) -> why the op has no such sample."""
 
@@ -80,7 +82,7 @@ def _cases(op: Op, dtype: np.dtype[Any]) -> list[Case]:
     special = _CASES.get(op.kind)
     if special is not None:
         return special(dtype)
-    return _reduction(op) if op.type_rule == "reduction" else _elementwise(op, dtype)
+    return _reduction(op) if op.type_rule.endswith("reduction") else _elementwise(op, dtype)
 
 
 def _elementwise(op: Op, dtype: np.dtype[Any] | None = None) -> list[Case]:
@@ -356,6 +358,7 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
         ("broadcast", (2, 1, 3), {"axis": 1}),
         ("plain", (1, 2, 1, 3), {"axis": (0, 2)}),
     ),
+    **sequence_samples.CASES,
 }
 
 

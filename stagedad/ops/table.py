@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from stagedad.errors import suggestion
-from stagedad.ops import reference, type_rules
+from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
+from stagedad.ops.rules import RULES
 from stagedad.types import TensorType
 
 try:
@@ -108,8 +109,7 @@ def infer(
     complete_attributes = complete(op, attributes)
     if attributes:
         check_attributes(op, attributes)
-    rule = getattr(type_rules, op.type_rule)
-    result: tuple[TensorType | None, ...] = rule(op, types, complete_attributes)
+    result: tuple[TensorType | None, ...] = RULES[op.type_rule](op, types, complete_attributes)
     return result
 
 

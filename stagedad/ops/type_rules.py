@@ -130,7 +130,20 @@ def reduction(op: Op, types: Types, attributes: Attributes) -> Results:
     (self,) = types
     if self is None:
         return UNKNOWN
-    dtype = _reduced_dtype(op, self.dtype)
+    return _reduced(op, self.with_dtype(_reduced_dtype(op, self.dtype)), attributes)
+
+
+def real_reduction(op: Op, types: Types, attributes: Attributes) -> Results:
+    """As `reduction`, in the dtype of NumPy's functions of real numbers."""
+    (self,) = types
+    if self is None:
+        return UNKNOWN
+    dtype = real_function_dtype(op.kind, self.dtype)
+    return _reduced(op, self.with_dtype(dtype), attributes)
+
+
+def _reduced(op: Op, self: TensorType, attributes: Attributes) -> Results:
+    dtype = self.dtype
     axis, keepdims = attributes["axis"], bool(attributes["keepdims"])
     if self.shape is None:
         whole = axis is None and not keepdims

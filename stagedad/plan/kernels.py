@@ -51,11 +51,11 @@ class Kernel:
         "cost",
         "dtypes",
         "inner",
-        "is_quiet",
         "name",
         "native",
         "short",
         "ufunc",
+        "wrapper",
     )
 
     def __init__(
@@ -67,20 +67,21 @@ class Kernel:
         capsule: object = None,
         inner: Kernel | None = None,
         short: Kernel | None = None,
-        is_quiet: bool = False,
+        wrapper: str = "",
+        computes: np.ufunc | None = None,
     ) -> None:
         self.name = name
         self.dtypes = dtypes
         self.ufunc = ufunc
         self.capsule = capsule
         self.inner = inner
-        """The loop that `sum_rows` adds rows with, or that is made quiet."""
-        self.is_quiet = is_quiet
-        """Whether the floating-point flags that the loop raises mean nothing."""
+        """The loop that `wrapper` is around."""
+        self.wrapper = wrapper
+        """quiet: the floating-point flags that it raises mean nothing; extremum: it reduces."""
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
-        self.computes = ufunc
+        self.computes = computes or ufunc
         """The ufunc whose operation it is."""
         self.cost = _COSTS.get(name, 0.3)
         self.native: Any = None
@@ -139,8 +140,7 @@ def _resolve(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernel:
     short = None
     name = _SHORT_NAMES.get(ufunc)
     if name is not None and carried[0].char in "fd" and set(carried) == {carried[0]}:
-        short = Kernel(f"short_{name}_{dtype_code(carried[0])}", carried)
-        short.computes = ufunc
+        short = Kernel(f"short_{name}_{dtype_code(carried[0])}", carried, computes=ufunc)
     return Kernel(
         ufunc.__name__, carried, ufunc=ufunc, capsule=capsule, short=short if capsule else None
     )
@@ -149,7 +149,7 @@ def _resolve(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernel:
 @lru_cache(maxsize=64)
 def quiet_kernel(kernel: Kernel) -> Kernel:
     """Return `kernel` without its floating-point flags: an infinity on the way is no error."""
-    return Kernel(kernel.name, kernel.dtypes, ufunc=kernel.ufunc, inner=kernel, is_quiet=True)
+    return Kernel(kernel.name, kernel.dtypes, ufunc=kernel.ufunc, inner=kernel, wrapper="quiet")
 
 
 @lru_cache(maxsize=1024)
@@ -159,10 +159,20 @@ def own_kernel(name: str, dtypes: tuple[DType, ...]) -> Kernel:
 
 
 @lru_cache(maxsize=64)
-def sum_rows_kernel(dtype: DType) -> Kernel:
-    """Return the loop (source, scratch, target) that adds many rows of `dtype`."""
-    add = _resolve(np.add, (dtype, dtype))
-    return Kernel("sum_rows", (dtype, dtype, dtype), inner=add)
+def sum_kernel(way: str, dtype: DType) -> Kernel:
+    """Return the loop that sums `dtype`: "all", "along" or "across", see reduce.h."""
+    # Signed integers wrap as unsigned ones do.
+    code = f"u{8 * dtype.itemsize}" if dtype.kind == "i" else dtype_code(dtype)
+    return Kernel(f"sum_{way}_{code}", (dtype, dtype), computes=np.add)
+
+
+@lru_cache(maxsize=64)
+def extremum_kernel(ufunc: np.ufunc, dtype: DType, op: str) -> Kernel:
+    """Return the loop (source, target) that reduces by `ufunc`, from the first element on."""
+    inner = ufunc_kernel(ufunc, (dtype, dtype), op)
+    return Kernel(
+        inner.name, (dtype, dtype), inner=inner, wrapper="extremum", computes=inner.computes
+    )
 
 
 def copy_kernel(dtype: DType) -> Kernel:

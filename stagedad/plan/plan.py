@@ -14,6 +14,7 @@ from stagedad.plan import (  # noqa: F401
     indexing,
     products,
     reducing,
+    scanning,
     shaping,
 )
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune

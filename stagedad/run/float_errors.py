@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from stagedad.plan.step import REDUCE
+
 if TYPE_CHECKING:
     from stagedad.plan import Step
 
@@ -68,6 +70,6 @@ def _numpy_name(step: Step) -> str:
     if kernel is None:
         return step.origin.op
     if kernel.computes is not None:
-        reduces = len(step.operands) == 3 and step.operands[0] is step.operands[2]
+        reduces = step.kind == REDUCE or step.operands[0] is step.operands[-1]
         return "reduce" if reduces else kernel.computes.__name__
     return "cast" if kernel.name.startswith("cast_") else step.origin.op

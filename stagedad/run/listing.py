@@ -13,8 +13,8 @@ from stagedad.plan.step import (
     OUTPUT,
     POISON,
     POOL,
+    REDUCE,
     SUB,
-    SUM,
     ZERO,
 )
 from stagedad.types import TensorType
@@ -85,8 +85,6 @@ def _kind(step: Step) -> str:
         return "object"
     if step.kernel.core:
         return "gufunc"
-    if step.kind == SUM or step.operands[0] is step.operands[-1]:
-        return "reduce"
-    if step.kernel.inner is not None and not step.kernel.is_quiet:
+    if step.kind == REDUCE or step.operands[0] is step.operands[-1]:
         return "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

@@ -135,7 +135,8 @@ def workspaces(*sizes):
     """Programs with a workspace of their argument's size."""
     for size in sizes:
         x = np.ones(size)
-        program = sd.compile(sd.trace(lambda x: np.sum(x[::-1].reshape(-1, 1).T + 0.5), x))
+        graph = sd.trace(lambda x: (x + 0.5).reshape(1, -1) @ x.reshape(-1, 1), x)
+        program = sd.compile(graph)
         program(x)
         yield program, x
 

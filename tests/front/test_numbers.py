@@ -40,6 +40,11 @@ ONE = {
     "sinc": lambda np, x: np.sinc(x) * x,
     "angle": lambda np, x: np.angle(x) * x + np.angle(x, deg=True),
     "nan_to_num": lambda np, x: np.nan_to_num(np.log(x), nan=2.0) * x + np.nan_to_num(x),
+    "isclose": lambda np, x: np.where(np.isclose(x, 0.311, atol=0.01), x, x * x),
+    "isclose_nan": lambda np, x: x * np.isclose(np.log(x), np.log(x), equal_nan=True),
+    "polyval": lambda np, x: np.polyval([2.0, -1.0, 3.0], x) + np.polyval(x[:, 0], x[1]),
+    "select": lambda np, x: np.select([x > 2, x > 0], [x * x, 3 * x], default=-1.0),
+    "select_plain": lambda np, x: np.select([X > 2, X > 0], [1, x], x[0]),
     "predicates": lambda np, x: np.where(
         np.isfinite(x) & ~np.isinf(x) & ~np.signbit(x) & np.isreal(x), x * x, x
     ),
@@ -74,6 +79,23 @@ def test_has_the_gradient_that_differences_give(name, numerical_gradient):
         got = grad(scalar)(X)
         wanted = numerical_gradient(scalar, X)
     np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_gradients_have_gradients_and_keep_the_dtype(name):
+    function = ONE[name]
+    x = X
+    with np.errstate(all="ignore"):
+        shape = np.shape(function(np, x))
+    weights = np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape)
+    first = grad(lambda x: np.sum(weights * function(np, x)))
+    assert first(x.astype("f4")).dtype == np.float32
+    random = np.random.default_rng(0)
+    u, v = random.normal(size=(2, *x.shape))
+    v = np.where(np.isnan(x), 0, v)
+    second = grad(lambda x: np.sum(u * first(x)))(x)
+    slope = (first(x + 1e-6 * v) - first(x - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(np.sum(v * second), np.sum(u * slope), rtol=1e-4, atol=1e-4)
 
 
 OF_INTEGERS = {

@@ -50,7 +50,12 @@ def agrees(call):
 @pytest.fixture
 def without_loops(monkeypatch):
     """As under STAGEDAD_LOOPS=off."""
-    cached = [kernels._resolve, kernels.own_kernel, kernels.sum_rows_kernel]
+    cached = [
+        kernels._resolve,
+        kernels.own_kernel,
+        kernels.quiet_kernel,
+        kernels.extremum_kernel,
+    ]
     monkeypatch.setattr(kernels, "_use_loops", False)
     for function in cached:
         function.cache_clear()

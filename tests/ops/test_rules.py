@@ -382,7 +382,10 @@ def test_an_element_alone_is_its_extremum_whatever_it_is(kind, shape, attributes
 @pytest.mark.parametrize(
     ("kind", "at"),
     [("div", (0.0, 0.0)), ("log", (0.0,)), ("log1p", (-1.0,)), ("sqrt", (0.0,)),
-     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,))],
+     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,)), ("arcsin", (1.0,)),
+     ("arccos", (-1.0,)), ("arccosh", (1.0,)), ("arctanh", (1.0,)), ("exp2", (2e3,)),
+     ("log2", (0.0,)), ("log10", (0.0,)), ("cbrt", (0.0,)), ("reciprocal", (0.0,)),
+     ("sinh", (1e3,)), ("cosh", (1e3,)), ("float_power", (0.0, 0.5))],
 )  # fmt: skip
 def test_zero_cotangents_pass_infinite_partials_unless_strict(kind, at):
     op, operands, g = OPS[kind], list(map(Arr, at)), Arr(0.0)
@@ -432,7 +435,11 @@ def test_nothing_is_caught_where_nothing_is_wrong(kind, law):
     assert not caught(law, OPS[kind], "float64")
 
 
-@pytest.mark.parametrize("kind", ["sub", "mul", "div", "pow", "maximum", "minimum"])
+@pytest.mark.parametrize(
+    "kind",
+    ["sub", "mul", "div", "pow", "maximum", "minimum", "arctan2", "hypot", "logaddexp",
+     "logaddexp2", "fmod", "remainder", "fmax", "fmin", "float_power"],
+)  # fmt: skip
 def test_swapped_partials_are_caught(kind):
     op = OPS[kind]
     swapped = {"self": op.partials["other"], "other": op.partials["self"]}
@@ -450,8 +457,10 @@ def test_wrong_partial_is_caught(op):
 
 @pytest.mark.parametrize(
     "kind",
-    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0"],
-)
+    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0",
+     "tan", "arcsin", "arctan", "arccosh", "log2", "reciprocal", "sinc", "prod", "cumprod",
+     "recurrence", "convolve"],
+)  # fmt: skip
 def test_lost_conj_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "conj", lambda _, value: value)
     for law in (check_vjp, check_jvp):
@@ -460,8 +469,10 @@ def test_lost_conj_is_caught(kind, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul"]
-)
+    "kind",
+    ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul", "arctan2", "ldexp",
+     "fmax", "remainder", "nextafter"],
+)  # fmt: skip
 def test_missing_sum_to_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "sum_to", lambda _, value, *_rest: value)
     for law in (check_vjp, check_jvp):
@@ -473,7 +484,11 @@ def test_missing_cast_is_caught(monkeypatch):
     assert caught(check_vjp, OPS["astype"], "float64")
 
 
-@pytest.mark.parametrize("kind", ["max", "mean", "matmul", "where", "mul0", "slice", "take"])
+@pytest.mark.parametrize(
+    "kind",
+    ["max", "mean", "matmul", "where", "mul0", "slice", "take", "prod", "cumsum", "cumprod",
+     "recurrence", "convolve", "sort", "take_along_axis", "logsumexp", "ldexp"],
+)  # fmt: skip
 def test_wrong_forward_rule_is_caught(kind, monkeypatch):
     right = jvp
 

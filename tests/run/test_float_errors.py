@@ -306,5 +306,5 @@ def test_gradients_that_are_finite_raise_no_error(kind):
                     for one, other in zip(pair.joint(*seeds), quiet, strict=True):
                         np.testing.assert_array_equal(one, other)
                 compared += 1
-    takes_floats = any(array.dtype.kind == "f" for s in samples(kind, "f8") for array in s.arrays)
-    assert compared or not takes_floats or kind in ("isnan", "logical_not")
+    kinds = {array.dtype.kind for sample in samples(kind, "f8") for array in sample.arrays}
+    assert compared or "f" not in kinds or kind in ("isnan", "logical_not")

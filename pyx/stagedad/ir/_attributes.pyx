@@ -66,7 +66,8 @@ class Attributes(MutableMapping):
             for value, type_ in zip(node.outputs, types):
                 if type_ is not None:
                     value.type = type_
-        node.graph.set_attributes(index, own)
+        # The rules run Python, which may have destroyed the node.
+        node.graph.set_attributes(node.editable(), own)
 
     def __delitem__(self, name):
         own = self.explicit()

@@ -17,7 +17,9 @@ cdef class Step:
     cdef readonly Py_ssize_t inputs
     cdef public tuple dims          # what the loop is called with
     cdef public tuple strides
-    cdef readonly tuple outer       # how many axes; of each, extent and one stride an operand
+    # How many axes; of each, extent and one stride an operand.  What a reduction's loop
+    # wants to know, see reduce.h.
+    cdef readonly tuple outer
     cdef public tuple slots         # places of the operands
     cdef public bint donates        # the output may take the place of an input that dies here
     cdef public object function     # of an object call

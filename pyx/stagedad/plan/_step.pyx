@@ -7,6 +7,7 @@ from stagedad.errors import KernelError
 cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
     CALL = 0
+    REDUCE = 3
     OBJECT = 4
     BLOCK = 5
     SUB = 7
@@ -55,6 +56,8 @@ cdef class Step:
         cdef object calls = 1
         if self.kind == BLOCK:
             return self.count
+        if self.kind == REDUCE:
+            return 1
         while at < len(self.outer):
             calls *= self.outer[at]
             at += len(self.operands) + 1
@@ -81,6 +84,8 @@ cdef double nanoseconds(Step step) except -1:
         return OBJECT_NS
     if step.kind == BLOCK:
         return CALL_NS
+    if step.kind == REDUCE:
+        return CALL_NS + <double> step.operands[0].size * <double> step.kernel.cost
     for dim in step.dims:
         work *= <double> dim
     if step.kernel is None:

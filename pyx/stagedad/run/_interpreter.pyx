@@ -56,7 +56,7 @@ cdef enum:
     CALL = 0        # one strided call
     OUTER = 1       # a strided call for every index of the outer axes
     ZERO = 2        # set bytes to zero
-    SUM = 3         # zero the last operand, then one strided call
+    REDUCE = 3      # one call of a loop that knows its axes; runs as a CALL
     OBJECT = 4      # a Python function on arrays
     BLOCK = 5       # the instructions that follow, block by block
     POISON = 6      # set bytes to 0xff: a nan in every float
@@ -515,10 +515,6 @@ cdef Py_ssize_t execute(
         if ins.kind == CALL:
             if call(ins, slots, ins.words) != 0:
                 return i
-        elif ins.kind == SUM:
-            memset(slots[ins.slots[2]], 0, <size_t> ins.words[1])
-            if call(ins, slots, ins.words) != 0:
-                return i
         elif ins.kind == OUTER:
             if call_outer(ins, slots) != 0:
                 return i
@@ -626,6 +622,9 @@ cdef Py_ssize_t run_block(
     cdef Py_ssize_t failed = -1
     while done < block.n and failed < 0:
         dims[0] = block.n - done if block.n - done < block.length else block.length
+        # For reductions: of how many, and after how many.
+        dims[1] = block.n
+        dims[2] = done
         for i in range(1, block.count + 1):
             if noted != NULL:
                 sad_fp_clear()
@@ -783,6 +782,10 @@ cdef int _assemble(Code self, plan) except -1:
                 self.keeps_gil = True
         if ins.kind == OUTER:
             ins.extra = _words(self, step.outer)
+        elif ins.kind == REDUCE:
+            ins.kind = CALL
+            if step.outer:
+                ins.auxdata = _words(self, step.outer)
     return 0
 
 

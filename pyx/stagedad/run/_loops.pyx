@@ -49,6 +49,12 @@ cdef extern from "stagedad/run/loops.h":
         sad_loop loop
     const sad_named_loop sad_own_loops[1]
 
+cdef extern from "stagedad/run/reduce.h":
+    const sad_named_loop sad_reductions[1]
+    int sad_extremum(
+        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
+    ) noexcept nogil
+
 cdef extern from "stagedad/run/wrapped.h":
     int sad_sticky(
         void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
@@ -60,29 +66,25 @@ cdef extern from "stagedad/run/wrapped.h":
     int sad_fp_flags() noexcept
     void sad_fp_raise(int flags) noexcept
 
-cdef extern from "stagedad/run/sum_rows.h":
-    int sad_sum_rows(
-        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
-    ) noexcept nogil
-
 cdef const char *CALL_INFO = "numpy_1.24_ufunc_call_info"
 
-cdef dict _own_loops():
-    """Index of each own loop in `sad_own_loops`, by name."""
+cdef dict _by_name(const sad_named_loop *table):
+    """Index of each loop in `table`, by name."""
     cdef dict found = {}
     cdef Py_ssize_t index = 0
-    while sad_own_loops[index].name != NULL:
-        found[sad_own_loops[index].name.decode()] = index
+    while table[index].name != NULL:
+        found[table[index].name.decode()] = index
         index += 1
     return found
 
-cdef dict OWN = _own_loops()
+cdef dict OWN = _by_name(sad_own_loops)
+cdef dict REDUCTIONS = _by_name(sad_reductions)
 cdef object making = RLock()
 
 
 def own_loop_names():
     """Names of stagedad's own loops, sorted."""
-    return sorted([*OWN, "sum_rows"])
+    return sorted([*OWN, *REDUCTIONS])
 
 
 cdef class Loop:
@@ -108,12 +110,14 @@ cdef Loop _make(object kernel):
     loop.name = kernel.name
     if kernel.inner is not None:
         loop.owner = native(kernel.inner)
-        if kernel.is_quiet:
+        if kernel.wrapper == "quiet":
             loop.kernel.loop = sad_quiet
         else:
-            loop.kernel.loop = sad_sum_rows
+            loop.kernel.loop = sad_extremum
         loop.kernel.context = &(<Loop> loop.owner).kernel
         loop.needs_gil = (<Loop> loop.owner).needs_gil
+    elif kernel.name in REDUCTIONS:
+        loop.kernel.loop = sad_reductions[<Py_ssize_t> REDUCTIONS[kernel.name]].loop
     elif kernel.ufunc is None:
         loop.kernel.loop = sad_own_loops[<Py_ssize_t> OWN[kernel.name]].loop
     elif kernel.capsule is not None:

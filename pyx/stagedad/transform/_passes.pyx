@@ -23,10 +23,21 @@ def remove_dead(Graph graph not None, effects):
     `effects` is the set of kinds that stay whatever reads them, and with them the nodes in
     whose blocks they are.
     """
-    cdef int32_t node = graph.node_recs[RETURN].prev
+    cdef int32_t node
+    cdef int removed
+    graph.check_editable()
+    node = graph.node_recs[RETURN].prev
+    graph.busy += 1
+    try:
+        removed = sweep_dead(graph, node, effects)
+    finally:
+        graph.busy -= 1
+    return removed
+
+
+cdef int sweep_dead(Graph graph, int32_t node, effects) except -1:
     cdef int32_t before, block
     cdef int removed = 0
-    graph.check_editable()
     while node != RETURN:
         if graph.node_recs[node].kind == RETURN:     # the beginning of a block is reached
             block = graph.node_recs[node].block
@@ -79,13 +90,18 @@ def merge_equal(Graph graph not None, pure, commutative):
     kinds in `pure` are merged.  A node in a block may read what comes before its owner, not
     what another block computes.
     """
-    cdef Merger merger
-    cdef int32_t node
-    cdef int32_t value, kept
+    graph.check_editable()
+    graph.busy += 1
+    try:
+        return merge_all(graph, Merger(graph, pure, commutative))
+    finally:
+        graph.busy -= 1
+
+
+cdef int merge_all(Graph graph, Merger merger) except -1:
+    cdef int32_t node, value, kept
     cdef int merged = 0
     cdef bint moved
-    graph.check_editable()
-    merger = Merger(graph, pure, commutative)
     node = first_station(graph, BODY)
     while node != RETURN:
         kept = merger.equal_before(node)
