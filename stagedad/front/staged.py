@@ -29,8 +29,6 @@ from stagedad.run import CacheInfo, Profile, Program, adopt
 _RECENT: Final = 8
 """Signatures that a call tries without looking into the cache."""
 
-_BUILT_IN: Final = frozenset({tuple, list, dict, type(None)})
-
 
 _all: WeakSet[Staged] = WeakSet()
 _all_lock: Final = Lock()
@@ -310,7 +308,7 @@ def _shortcut(
     outputs = [
         next(following) if o.type is not None else (None, o.static, ()) for o in lowered.outputs
     ]
-    result = _numbered(lowered.tree, iter(outputs), _BUILT_IN)
+    result = _numbered(lowered.tree, iter(outputs))
     finish = partial(_structured, lowered)
     return Shortcut(key, entry, given, leaves, arguments, result, finish)
 
@@ -324,15 +322,14 @@ def _class(leaf: Leaf) -> type:
     )
 
 
-def _numbered(tree: Tree, numbers: Iterator[Any], kinds: frozenset[Any] | None = None) -> Any:
+def _numbered(tree: Tree, numbers: Iterator[Any]) -> Any:
     """Return `tree` as what `numbers` gives for leaves and (container, keys, structures).
 
-    None if there are containers beside `kinds`; without these, an OrderedDict, whose order C
-    code does not see.
+    None if there is an OrderedDict, whose order C code does not see.
     """
     if tree.kind is None:
         return next(numbers)
-    if tree.kind is OrderedDict if kinds is None else tree.kind not in kinds:
+    if tree.kind is OrderedDict:
         return None
-    children = tuple([_numbered(child, numbers, kinds) for child in tree.children])
+    children = tuple([_numbered(child, numbers) for child in tree.children])
     return None if None in children else (tree.kind, tree.keys, children)

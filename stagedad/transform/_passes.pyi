@@ -15,6 +15,7 @@ NUMBERS: str
 ZERO: str
 UNIT: str
 SAME_TYPE: str
+TWINS: str
 
 @final
 class Triggers:

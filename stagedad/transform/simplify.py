@@ -10,7 +10,7 @@ import numpy as np
 from stagedad.ir import Graph, Node, Value
 from stagedad.ops import OPS
 from stagedad.transform import _passes
-from stagedad.transform._passes import ANY, SAME_TYPE, UNIT, ZERO
+from stagedad.transform._passes import ANY, SAME_TYPE, TWINS, UNIT, ZERO
 from stagedad.transform.registry import graph_pass
 
 __all__ = ["simplify"]
@@ -25,13 +25,13 @@ def _rule(kind: str, *triggers: str | tuple[str, ...]) -> Callable[[Rule], Rule]
     """Declare a rule for nodes of `kind`, tried where one of `triggers` holds.
 
     A trigger is a kind that produces an operand, a tuple of kinds that produce the first
-    operands, ZERO, UNIT, SAME_TYPE or ANY.
+    operands, or one of ANY, ZERO, UNIT, SAME_TYPE and TWINS.
     """
     producers: set[str] = set()
     for each in triggers:
         if isinstance(each, tuple):
             producers.update(each)
-        elif each not in (ANY, SAME_TYPE):
+        elif each not in (ANY, SAME_TYPE, TWINS):
             producers.add("constant" if each in (ZERO, UNIT) else each)
 
     def declare(rule: Rule) -> Rule:
@@ -194,7 +194,7 @@ def _neg(node: Node) -> Value | None:
     return _negated(node.inputs[0], node)
 
 
-@_rule("where", ANY)
+@_rule("where", TWINS)
 def _where(node: Node) -> Value | None:
     _, yes, no = node.inputs
     return yes if yes == no else None

@@ -322,6 +322,7 @@ cdef object built(structure, tuple outputs):
     cdef tuple children
     cdef object cls
     cdef object made
+    cdef bint is_tuple           # or a named one, which its class makes
     cdef Py_ssize_t i
     if type(structure) is int:
         return outputs[<Py_ssize_t>structure]
@@ -331,17 +332,18 @@ cdef object built(structure, tuple outputs):
     if cls is NoneType:
         return None
     children = <tuple>(<tuple>structure)[2]
-    made = PyTuple_New(len(children)) if cls is tuple else [] if cls is list else {}
+    is_tuple = issubclass(cls, tuple)
+    made = PyTuple_New(len(children)) if is_tuple else [] if cls is list else {}
     for i in range(len(children)):
         part = built(children[i], outputs)
-        if cls is tuple:
+        if is_tuple:
             Py_INCREF(part)
             PyTuple_SET_ITEM(made, i, part)
         elif cls is list:
             (<list>made).append(part)
         else:
             (<dict>made)[(<tuple>(<tuple>structure)[1])[i]] = part
-    return made
+    return made if cls is tuple or not is_tuple else cls(*made)
 
 
 cdef bint same_key(object given, object wanted) except -1:

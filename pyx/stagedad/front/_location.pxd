@@ -1,1 +1,1 @@
-cpdef tuple find(dict is_inside, object decide)
+cpdef tuple find(object decide)

@@ -13,10 +13,9 @@ from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport Value, output_handles, value_handle
 from stagedad.ir._slabs cimport RETURN
 
-from stagedad.front.location import _decide, _is_inside
+from stagedad.front.location import is_outside
 
-cdef dict inside = _is_inside
-cdef object decide = _decide
+cdef object decide = is_outside
 cdef type tracer_class           # of new traced values
 
 
@@ -93,7 +92,7 @@ cdef int32_t insert(trace, Graph graph, str kind, tuple values, dict attributes)
     cdef int32_t node
     if not trace.alive:
         raise trace.leaked(kind)
-    node = graph.build(kind, values, None, find(inside, decide), None, attributes, None)
+    node = graph.build(kind, values, None, find(decide), None, attributes, None)
     graph.attach(node, RETURN)
     return node
 

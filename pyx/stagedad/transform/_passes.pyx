@@ -133,7 +133,7 @@ cdef class Merger:
     cdef dict numbers            # content of attributes -> a number that stands for it
     cdef dict of_dict            # id of an attributes dict -> the same number
     cdef int32_t *places         # node, NONE where free
-    cdef int64_t *attributes     # by place: the number of the node's attributes
+    cdef size_t *hashes          # by place: what the node's hash is
     cdef size_t mask
 
     def __cinit__(self, Graph graph, pure, commutative):
@@ -145,36 +145,36 @@ cdef class Merger:
             room *= 2
         self.mask = room - 1
         self.places = <int32_t *>malloc(room * sizeof(int32_t))
-        self.attributes = <int64_t *>malloc(room * sizeof(int64_t))
-        if self.places == NULL or self.attributes == NULL:
+        self.hashes = <size_t *>malloc(room * sizeof(size_t))
+        if self.places == NULL or self.hashes == NULL:
             raise MemoryError("cse: out of memory")
         memset(self.places, 0xFF, room * sizeof(int32_t))
 
     def __dealloc__(self):
         free(self.places)
-        free(self.attributes)
+        free(self.hashes)
 
     cdef int32_t equal_before(self, int32_t node) except -2:
         """The first node that computes the same; NONE where that is this one, entered now."""
         cdef Graph graph = self.graph
         cdef NodeRec *rec = &graph.node_recs[node]
         cdef int sort = self.sort(rec.kind)
-        cdef int64_t attributes
         cdef bint swaps
+        cdef size_t mixed
         cdef size_t place
         if sort & IMPURE or rec.first_block != NONE:
             return NONE
-        attributes = self.attributes_of(rec)
-        swaps = sort & SWAPS and attributes == 0 and not complex_output(graph, node)
-        place = self.hashed(rec, attributes, swaps) & self.mask
+        swaps = sort & SWAPS and rec.attributes == NULL and not complex_output(graph, node)
+        mixed = self.hashed(rec, swaps)
+        place = mixed & self.mask
         while self.places[place] != NONE:
-            if self.attributes[place] == attributes and self.equal(
+            if self.hashes[place] == mixed and self.equal(
                     rec, &graph.node_recs[self.places[place]], swaps) and is_within(
                     graph, node, graph.node_recs[self.places[place]].block):
                 return self.places[place]
             place = (place + 1) & self.mask
         self.places[place] = node
-        self.attributes[place] = attributes
+        self.hashes[place] = mixed
         return NONE
 
     cdef int sort(self, int32_t kind) except -1:
@@ -188,7 +188,7 @@ cdef class Merger:
         self.sorts[index] = sort
         return <int>sort
 
-    cdef int64_t attributes_of(self, NodeRec *rec) except -1:
+    cdef int64_t attributes_of(self, const NodeRec *rec) except -1:
         """A number that is the same for the same content; 0 for defaults."""
         cdef PyObject *found
         cdef object key
@@ -206,10 +206,12 @@ cdef class Merger:
     cdef inline int32_t operand(self, const NodeRec *rec, int32_t i) noexcept:
         return self.graph.use_recs[rec.first_input + i].value
 
-    cdef size_t hashed(self, const NodeRec *rec, int64_t attributes, bint swaps) noexcept:
-        cdef size_t mixed = <size_t>rec.kind * 31 + <size_t>attributes
+    cdef size_t hashed(self, const NodeRec *rec, bint swaps) except? 0:
+        cdef size_t mixed = <size_t>rec.kind * 31
         cdef size_t sum_ = 0
         cdef int32_t i
+        if rec.attributes != NULL:
+            mixed += attributes_hash(<dict>rec.attributes)
         mixed = (mixed * 31 + <size_t>rec.stage) * 31 + <size_t>rec.input_count
         for i in range(rec.input_count):
             if swaps:
@@ -220,7 +222,7 @@ cdef class Merger:
         return mixed ^ mixed >> 29
 
     cdef bint equal(self, const NodeRec *a, const NodeRec *b, bint swaps) except -1:
-        """Whether kind, stage, operands and types are the same; attributes are."""
+        """Whether kind, stage, operands, types and attributes are the same."""
         cdef Graph graph = self.graph
         cdef int32_t i, one, other
         if (a.kind != b.kind or a.stage != b.stage or a.input_count != b.input_count
@@ -239,7 +241,7 @@ cdef class Merger:
                 return sorted(
                     [self.operand(a, k) for k in range(a.input_count)]
                 ) == sorted([self.operand(b, k) for k in range(b.input_count)])
-        return True
+        return a.attributes == b.attributes or self.attributes_of(a) == self.attributes_of(b)
 
 
 cdef bint complex_output(Graph graph, int32_t node) except -1:
@@ -247,6 +249,18 @@ cdef bint complex_output(Graph graph, int32_t node) except -1:
     cdef int32_t value = graph.node_recs[node].first_output
     cdef PyObject *type = NULL if value == NONE else graph.value_recs[value].type
     return type == NULL or (<object>type).dtype.kind == "c"
+
+
+cdef size_t attributes_hash(dict attributes) except? 0:
+    """A number that is the same for attributes of the same key."""
+    cdef size_t mixed = 0
+    for name, value in attributes.items():
+        try:
+            if value == value:
+                mixed += <size_t><Py_hash_t>hash(value) * (<size_t><Py_hash_t>hash(name) | 1)
+        except (TypeError, ValueError):      # an array
+            mixed += <size_t><PyObject *>value
+    return mixed
 
 
 def attributes_key(dict attributes):
@@ -349,6 +363,7 @@ NUMBERS = "numbers"      # all operands are numbers held by constants
 ZERO = "zero"            # an operand is a constant of 0
 UNIT = "unit"            # an operand is a constant of 1 or -1
 SAME_TYPE = "same type"  # the first operand has the type of the first output
+TWINS = "twins"          # the last two operands are one value
 
 cdef enum:
     WANTS_ANY = 1
@@ -356,10 +371,13 @@ cdef enum:
     WANTS_ZERO = 4
     WANTS_UNIT = 8
     WANTS_SAME_TYPE = 16
+    WANTS_TWINS = 32
+    WANTS_PRODUCERS = 64
+    WANTS_SEVERAL = 128
 
 cdef dict TOKENS = {
     ANY: WANTS_ANY, NUMBERS: WANTS_NUMBERS, ZERO: WANTS_ZERO, UNIT: WANTS_UNIT,
-    SAME_TYPE: WANTS_SAME_TYPE,
+    SAME_TYPE: WANTS_SAME_TYPE, TWINS: WANTS_TWINS,
 }
 cdef int32_t CONSTANT = kind_index("constant")
 
@@ -369,53 +387,66 @@ cdef class Triggers:
     """Where a pass looks closer: by kind, what about a node calls for it.
 
     That is any of: a kind, of which one operand is to be; a tuple of kinds, of which the first
-    operands are to be; ANY, NUMBERS, ZERO, UNIT, SAME_TYPE.
+    operands are to be; ANY, NUMBERS, ZERO, UNIT, SAME_TYPE, TWINS.
     """
-    cdef dict tokens             # kind index -> WANTS_...
-    cdef dict producers          # kind index -> set of kind indexes
+    cdef int32_t kinds           # indexes below this one are in the tables
+    cdef uint8_t *tokens         # by kind: WANTS_...
+    cdef uint8_t *producers      # by kind and kind of an operand's producer: whether it counts
     cdef dict several            # kind index -> list of tuples of kind indexes
 
     def __init__(self, wanted):
-        self.tokens = {}
-        self.producers = {}
+        cdef int32_t index
         self.several = {}
+        self.kinds = 1 + max([
+            kind_index(each) for kind, whats in wanted.items() for each in (kind, *whats)
+            if type(each) is str and each not in TOKENS
+        ], default=0)
+        self.tokens = <uint8_t *>calloc(self.kinds, 1)
+        self.producers = <uint8_t *>calloc(<size_t>self.kinds * self.kinds, 1)
+        if self.tokens == NULL or self.producers == NULL:
+            raise MemoryError("triggers: out of memory")
         for kind, whats in wanted.items():
             index = kind_index(kind)
-            self.tokens[index] = 0
-            self.producers[index] = set()
             for what in whats:
-                if isinstance(what, tuple):
+                if type(what) is tuple:
                     kinds = tuple([kind_index(each) for each in what])
                     self.several.setdefault(index, []).append(kinds)
+                    self.tokens[index] |= WANTS_SEVERAL
                 elif what in TOKENS:
-                    self.tokens[index] |= TOKENS[what]
+                    self.tokens[index] |= <uint8_t><int>TOKENS[what]
                 else:
-                    self.producers[index].add(kind_index(what))
+                    self.producers[index * self.kinds + kind_index(what)] = True
+                    self.tokens[index] |= WANTS_PRODUCERS
+
+    def __dealloc__(self):
+        free(self.tokens)
+        free(self.producers)
 
     cdef bint hit(self, Graph graph, int32_t node) except -1:
-        cdef object kind = graph.node_recs[node].kind
-        cdef PyObject *found = PyDict_GetItem(self.tokens, kind)
-        cdef set producers
-        cdef int tokens
+        cdef int32_t kind = graph.node_recs[node].kind
         cdef int32_t i, operand
-        if found == NULL:
+        cdef int tokens
+        if kind >= self.kinds or not self.tokens[kind] or is_unread(graph, node):
             return False
-        tokens = <int><object>found
+        tokens = self.tokens[kind]
         if tokens & WANTS_ANY:
+            return True
+        if tokens & WANTS_TWINS and reads_twins(graph, node):
             return True
         if tokens & WANTS_SAME_TYPE and same_type(graph, node):
             return True
         if tokens & WANTS_NUMBERS and reads_numbers(graph, node):
             return True
-        producers = <set>self.producers[kind]
-        for i in range(graph.node_recs[node].input_count):
-            operand = graph.use_recs[graph.node_recs[node].first_input + i].value
-            operand = graph.value_recs[operand].node
-            if tokens & (WANTS_ZERO | WANTS_UNIT) and holds(graph, operand, tokens):
-                return True
-            if producers and graph.node_recs[operand].kind in producers:
-                return True
-        return bool(self.several) and self.hit_several(graph, node)
+        if tokens & (WANTS_ZERO | WANTS_UNIT | WANTS_PRODUCERS):
+            for i in range(graph.node_recs[node].input_count):
+                operand = graph.use_recs[graph.node_recs[node].first_input + i].value
+                operand = graph.value_recs[operand].node
+                if tokens & (WANTS_ZERO | WANTS_UNIT) and holds(graph, operand, tokens):
+                    return True
+                if (graph.node_recs[operand].kind < self.kinds
+                        and self.producers[kind * self.kinds + graph.node_recs[operand].kind]):
+                    return True
+        return tokens & WANTS_SEVERAL and self.hit_several(graph, node)
 
     cdef bint hit_several(self, Graph graph, int32_t node) except -1:
         cdef object kinds
@@ -432,6 +463,23 @@ cdef class Triggers:
             else:
                 return True
         return False
+
+
+cdef bint is_unread(Graph graph, int32_t node) noexcept:
+    """Whether the node has outputs and nobody reads them: it is dead, or about to be."""
+    cdef int32_t value = graph.node_recs[node].first_output
+    if value == NONE:
+        return False
+    while value != NONE and graph.value_recs[value].first_use == NONE:
+        value = graph.value_recs[value].next_output
+    return value == NONE
+
+
+cdef bint reads_twins(Graph graph, int32_t node) noexcept:
+    cdef int32_t last = graph.node_recs[node].input_count - 1
+    cdef int32_t start = graph.node_recs[node].first_input
+    return last > 0 and (
+        graph.use_recs[start + last].value == graph.use_recs[start + last - 1].value)
 
 
 cdef bint same_type(Graph graph, int32_t node) noexcept:
@@ -474,7 +522,7 @@ cdef bint holds(Graph graph, int32_t node, int tokens) except -1:
 
 
 def hits(Graph graph not None, Triggers triggers not None):
-    """Yield nodes at which a rule may apply, within blocks too.
+    """Yield the nodes that are read and at which a rule may apply, within blocks too.
 
     Nodes made or destroyed meanwhile are fine; blocks stay.
     """
