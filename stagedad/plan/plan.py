@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stagedad.plan import elementwise, indexing, products, reducing, shaping  # noqa: F401
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune
 from stagedad.plan._lower import lower
+from stagedad.plan._reuse import reuse as write_in_place
 from stagedad.plan._step import Step
 from stagedad.plan._view import MOST_BYTES
 from stagedad.plan.blocks import form_blocks
@@ -52,7 +53,10 @@ def make_plan(
     Raises: as `lower`.
     """
     lowered = lower(graph, layouts)
-    steps = form_blocks(prune(subtract_negated(lowered.steps)))
+    steps = prune(subtract_negated(lowered.steps))
+    if reuse:
+        steps = write_in_place(steps)
+    steps = form_blocks(steps)
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)
     if arena_bytes > MOST_BYTES:

@@ -112,7 +112,6 @@ cdef int _lower_node(
     cdef tuple found
     cdef tuple results
     cdef object attributes
-    cdef View view
     for i in range(rec.input_count):
         index = graph.use_recs[rec.first_input + i].value
         reads.append(views[index])
@@ -131,9 +130,7 @@ cdef int _lower_node(
     key = (rec.kind, <size_t> rec.attributes, tuple(operand_types))
     found = patterns.get(key)
     if found is not None and _all_dense(reads):
-        view = _repeat(emitter, <Step> found[0], reads)
-        view.buffer.owner = value
-        views[value] = view
+        views[value] = _repeat(emitter, <Step> found[0], reads)
         types[value] = found[1]
         return 0
     try:
@@ -153,10 +150,7 @@ cdef int _lower_node(
         error.add_note(f"in {emitter.origin}")
         raise
     for item, result in zip(made, results):
-        view = item
-        if view.buffer.owner < 0:
-            view.buffer.owner = value
-        views[value] = view
+        views[value] = item
         types[value] = result
         value = graph.value_recs[value].next_output
     if len(emitter.steps) == before + 1 and len(made) == 1:
@@ -168,11 +162,10 @@ cdef int _lower_node(
 cdef bint _accumulate(
     Slabs graph, int32_t node, Emitter emitter, list views, list types
 ) except -1:
-    """Lower add(total, scattered) by adding the few entries to the total, in place.
+    """Lower add(total, scattered) to a copy of the total and additions of the few entries.
 
-    So the cotangents of n reads of one array cost n additions, not n arrays.  It
-    may be done where nothing else reads either: the total was computed into memory
-    of its own, and this node is its only user.
+    Mostly nothing else reads the total, and then there is no copy (Note [writing in
+    place]): so the cotangents of n reads of one array cost n additions, not n arrays.
     """
     cdef int32_t first = graph.node_recs[node].first_input
     cdef int32_t total = graph.use_recs[first].value
@@ -183,19 +176,11 @@ cdef bint _accumulate(
         total, part = part, total
         if views[part] not in emitter.scattered:
             return False
-    view = views[total]
-    if (
-        types[total] is not types[part]
-        or graph.value_recs[total].use_count != 1
-        or graph.value_recs[part].use_count != 1
-        or view.buffer.owner != total
-        or view.buffer.space != ARENA
-        or not view.is_whole
-    ):
+    if types[total] is not types[part] or graph.value_recs[part].use_count != 1:
         return False
+    view = views[total]
+    view = emitter.copy(view, fresh(view.dtype, view.shape))
     emitter.scattered[views[part]](view)
-    emitter.scattered.pop(view, None)
-    view.buffer.owner = value
     views[value] = view
     types[value] = types[total]
     return True

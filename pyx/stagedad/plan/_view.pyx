@@ -29,7 +29,6 @@ cdef class Buffer:
         self.nbytes = nbytes
         self.first = -1
         self.last = -1
-        self.owner = -1
 
 
 @cython.freelist(256)
