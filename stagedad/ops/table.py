@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagedad.errors import suggestion
+from stagedad.errors import ShapeError, suggestion
 from stagedad.ops import reference, type_rules
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
@@ -46,6 +46,9 @@ def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formul
 
 OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
 """Every op by its kind."""
+
+MOST_DIMS = 64
+"""NumPy's limit."""
 
 _KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
 
@@ -99,6 +102,9 @@ def infer(
         check_attributes(op, attributes)
     rule = getattr(type_rules, op.type_rule)
     result: tuple[TensorType | None, ...] = rule(op, types, complete_attributes)
+    for type in result:
+        if type is not None and type.shape is not None and len(type.shape) > MOST_DIMS:
+            raise ShapeError(op.kind, f"more than {MOST_DIMS} dims", len(type.shape))
     return result
 
 

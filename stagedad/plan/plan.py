@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 # The rules register themselves.
@@ -15,7 +16,7 @@ from stagedad.plan._step import Step
 from stagedad.plan._view import MOST_BYTES
 from stagedad.plan.blocks import form_blocks
 from stagedad.plan.peephole import subtract_negated
-from stagedad.plan.step import Layout
+from stagedad.plan.step import ARENA, Layout
 from stagedad.types import TensorType
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def make_plan(
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)
     if arena_bytes > MOST_BYTES:
-        raise MemoryError(f"{arena_bytes} bytes of workspace")
+        raise out_of_memory(steps, arena_bytes)
     if poisoned:
         steps = poison(steps)
     slots = number_slots(steps)
@@ -74,3 +75,18 @@ def make_plan(
         arena_bytes=arena_bytes,
         estimate=sum([step.nanoseconds() for step in steps]),
     )
+
+
+def out_of_memory(steps: Sequence[Step], nbytes: int) -> MemoryError:
+    """Return the exception for a workspace that cannot be had; it names the largest value."""
+    error = MemoryError(f"{nbytes} bytes of workspace")
+    writes = [
+        (view.buffer.nbytes, step)
+        for step in steps
+        for view in step.operands[step.inputs :]
+        if view.buffer.space == ARENA and not view.buffer.local
+    ]
+    if writes:
+        most, step = max(writes, key=itemgetter(0))
+        error.add_note(f"the largest value, of {most} bytes, is in {step.origin}")
+    return error

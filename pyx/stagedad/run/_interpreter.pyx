@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 
+from stagedad.plan import out_of_memory
 from stagedad.run import float_errors
 from stagedad.run._errstate cimport (
     numpy_bits, sad_fp_clear, sad_fp_flags, sad_fp_raise, watched
@@ -255,7 +256,7 @@ cdef class Code:
         arena = <Arena *> PyMem_RawMalloc(table + ALIGNMENT + self.arena_bytes)
         if arena == NULL:
             busy_arenas -= 1
-            raise MemoryError(f"{self.arena_bytes} bytes of workspace")
+            raise out_of_memory(self.plan.steps, self.arena_bytes)
         live_arenas += 1
         arena.slots = <char **> (arena + 1)
         arena.memory = <char *> (
