@@ -170,8 +170,8 @@ cdef class Rearranged:
         cdef Step step
         cdef View view
         cdef View part
-        for j in self.touches[source]:
-            if j <= copy or j in self.moved:
+        for j in _after(self.touches[source], copy):
+            if j in self.moved:
                 continue
             step = self.steps[<Py_ssize_t> j]
             for k in range(len(step.operands)):
@@ -214,15 +214,16 @@ cdef class Rearranged:
             return False
         for k in range(len(step.operands)):
             buffer = (<View> step.operands[k]).buffer
-            for j in self.touches[buffer]:
+            if k >= step.inputs:
+                if self.touches[buffer][0] != number:
+                    return False        # others were here before
+                continue
+            for j in _after(self.touches[buffer], copy):
                 if j >= number:
                     break
-                if k >= step.inputs:
-                    return False        # others were here before
-                if j <= copy or j in self.moved:
-                    continue
                 if (
-                    _writes(<Step> self.steps[<Py_ssize_t> j], buffer)
+                    j not in self.moved
+                    and _writes(<Step> self.steps[<Py_ssize_t> j], buffer)
                     and not self.comes_early(source, copy, j, early)
                 ):
                     return False
@@ -265,6 +266,13 @@ cdef class Rearranged:
                 if found is not None:
                     view.buffer = found
         return result
+
+
+def _after(list numbers, Py_ssize_t number):
+    """Those of rising `numbers` that are greater than `number`."""
+    cdef Py_ssize_t i
+    for i in range(bisect_right(numbers, number), len(numbers)):
+        yield numbers[i]
 
 
 cdef bint _writes(Step step, Buffer buffer):
