@@ -226,6 +226,15 @@ def chosen(b: Builder, loses: Any, self: Any, other: Any) -> Any:
     return b.call("where", (b.call("equal", (self, other)), 0.5, wins))
 
 
+@macro("index_set", "zeros_like", "constant", "constant_like", "broadcast_to")
+def put(b: Builder, g: Any, indices: Any, shape: Any, axis: Any) -> Any:
+    """Return zeros in which `g` was written at `indices`; of several the last stays.
+
+    Shapes: g [taken] -> shape
+    """
+    return b.call("index_set", (b.zeros(shape, g), indices, g), {"axis": axis})
+
+
 MATMUL = (
     "matmul", "mul", "conj", "transpose", "expand_dims", "squeeze", "sum_to", "sum_to_like",
 )  # fmt: skip

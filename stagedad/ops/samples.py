@@ -35,6 +35,9 @@ ABSENT: dict[tuple[str, str], str] = {
     ("matmul", "0-d"): _NEEDS_AXIS,
     ("take", "0-d"): _NEEDS_AXIS,
     ("take_add", "0-d"): _NEEDS_AXIS,
+    ("take_last", "0-d"): _NEEDS_AXIS,
+    ("index_set", "0-d"): _NEEDS_AXIS,
+    ("index_add", "0-d"): _NEEDS_AXIS,
     ("concatenate", "0-d"): _NEEDS_AXIS,
     ("split", "0-d"): _NEEDS_AXIS,
     ("constant", "strided"): _NO_OPERANDS,
@@ -242,9 +245,8 @@ _SLICES: list[tuple[str, tuple[int, ...], Attributes]] = [
 def _unslice(dtype: np.dtype[Any]) -> list[Case]:
     result: list[Case] = []
     for layout, shape, attributes in _SLICES:
-        kept = infer("slice", [TensorType("float64", shape)], attributes)[0]
-        assert kept is not None
-        result.append((layout, (_dims(kept),), {"shape": shape, **attributes}))
+        kept = _dims(infer("slice", [TensorType("float64", shape)], attributes)[0])
+        result.append((layout, (kept,), {"shape": shape, **attributes}))
     return result
 
 
@@ -276,6 +278,29 @@ def _take_add(dtype: np.dtype[Any]) -> list[Case]:
     return result
 
 
+def _slice_set(dtype: np.dtype[Any]) -> list[Case]:
+    result: list[Case] = []
+    for layout, shape, attributes in _SLICES:
+        kept = _dims(infer("slice", [TensorType("float64", shape)], attributes)[0])
+        result.append((layout, (shape, kept), attributes))
+        # The value may be stretched: a number, one row.
+        layout = "plain" if layout == "empty" and 0 not in shape else layout
+        result.append((layout, (shape, ()), attributes))
+        result.append((layout, (shape, (1, *kept[1:]) if kept else ()), attributes))
+    return result
+
+
+def _index_set(dtype: np.dtype[Any]) -> list[Case]:
+    result: list[Case] = []
+    for layout, shape, indices, axis in [*_TAKES, ("plain", (4, 3), (7,), 1)]:
+        at = axis % len(shape)
+        taken = shape[:at] + indices + shape[at + 1 :]
+        result.append((layout, (shape, indices, taken), {"axis": axis}))
+        result.append((layout, (shape, indices, ()), {"axis": axis}))
+        result.append((layout, (shape, indices, taken[1:]), {"axis": axis}))
+    return result
+
+
 def _matmul(dtype: np.dtype[Any]) -> list[Case]:
     pairs: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
         ("empty", (0, 3), (3, 2)), ("empty", (2, 0), (0, 3)), ("empty", (0,), (0,)),
@@ -303,6 +328,11 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
     "unslice": _unslice,
     "take": _take,
     "take_add": _take_add,
+    "take_last": _take,
+    "slice_set": _slice_set,
+    "slice_add": _slice_set,
+    "index_set": _index_set,
+    "index_add": _index_set,
     "matmul": _matmul,
     "reshape": _attribute_cases(
         ("0-d", (), {"shape": (1, 1)}),
@@ -437,7 +467,8 @@ def _laid_out(values: Array, shape: tuple[int, ...], layout: str) -> Array:
     return np.array(values)
 
 
-def _dims(type: TensorType) -> tuple[int, ...]:
+def _dims(type: TensorType | None) -> tuple[int, ...]:
+    assert type is not None
     assert type.shape is not None
     return tuple(dim for dim in type.shape if dim is not None)
 

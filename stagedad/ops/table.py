@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagedad.errors import suggestion
+from stagedad.errors import ShapeError, suggestion
 from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
@@ -58,6 +58,9 @@ def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formul
 
 OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
 """Every op by its kind."""
+
+MOST_DIMS = 64
+"""NumPy's limit."""
 
 _KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
 
@@ -110,6 +113,9 @@ def infer(
     if attributes:
         check_attributes(op, attributes)
     result: tuple[TensorType | None, ...] = RULES[op.type_rule](op, types, complete_attributes)
+    for type in result:
+        if type is not None and type.shape is not None and len(type.shape) > MOST_DIMS:
+            raise ShapeError(op.kind, f"more than {MOST_DIMS} dims", len(type.shape))
     return result
 
 

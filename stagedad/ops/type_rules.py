@@ -376,6 +376,30 @@ def take_add(op: Op, types: Types, attributes: Attributes) -> Results:
     return (self.with_shape(shape),)
 
 
+def slice_set(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; the value must broadcast to the slice."""
+    self, value = types
+    if self is None or value is None:
+        return UNKNOWN
+    if self.shape is not None:
+        _check_stretch(op.kind, value.shape, sliced(op.kind, self.shape, attributes))
+    return (_written(op, self, value),)
+
+
+def index_set(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; the value must broadcast to what would be taken."""
+    self, indices, value = types
+    _check_indices(op, indices)
+    if self is None or value is None:
+        return UNKNOWN
+    if self.shape is not None:
+        (axis,) = normal_axes(op.kind, index(attributes["axis"]), len(self.shape))
+        if indices is not None and indices.shape is not None:
+            taken = self.shape[:axis] + indices.shape + self.shape[axis + 1 :]
+            _check_stretch(op.kind, value.shape, taken)
+    return (_written(op, self, value),)
+
+
 def matmul(op: Op, types: Types, attributes: Attributes) -> Results:
     """Contract the last axis of self with the last but one of other."""
     left, right = types
@@ -517,6 +541,12 @@ def _check_stretch(kind: str, small: Shape, large: Shape) -> None:
     )
     if not fits:
         raise ShapeError(kind, "do not broadcast", small, large)
+
+
+def _written(op: Op, self: TensorType, value: TensorType) -> TensorType:
+    """Return the type of `self` when a `value` was written into it: it may widen the dtype."""
+    _device(op, [self, value])
+    return self.with_dtype(promote(op.kind, self.dtype, value.dtype))
 
 
 def _check_indices(op: Op, indices: TensorType | None) -> None:

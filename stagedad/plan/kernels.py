@@ -203,6 +203,16 @@ def gather_kernel(dtype: DType) -> Kernel:
     return own_kernel("gather", (dtype, INT64, dtype))
 
 
+def take_last_kernel(dtype: DType) -> Kernel:
+    """Return the loop (source, indices, places, target) of take_last."""
+    return own_kernel("take_last", (dtype, INT64, INT64, dtype))
+
+
+def scatter_kernel(dtype: DType) -> Kernel:
+    """Return the loop (value, indices, target) that writes values at indices."""
+    return own_kernel("scatter", (dtype, INT64, dtype))
+
+
 def scatter_add_kernel(dtype: DType) -> Kernel:
     """Return the loop (g, indices, target) that adds g at indices."""
     return own_kernel(f"scatter_add_{dtype_code(dtype)}", (dtype, INT64, dtype))
@@ -211,3 +221,8 @@ def scatter_add_kernel(dtype: DType) -> Kernel:
 def check_exponent_kernel() -> Kernel:
     """Return the loop over int64 exponents that fails at a negative one."""
     return own_kernel("check_exponent", (INT64,))
+
+
+def check_indices_kernel() -> Kernel:
+    """Return the loop over int64 indices that fails at one out of bounds."""
+    return own_kernel("check_indices", (INT64,))

@@ -77,7 +77,7 @@ def slice_(
     emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
 ) -> Sequence[View]:
     """Move the offset, multiply the strides."""
-    return (_part(reads[0], attributes),)
+    return (part_of(reads[0], attributes),)
 
 
 @rule("split")
@@ -104,10 +104,10 @@ def unslice(
     """Zeros, then a copy into the slice."""
     view, dtype = reads[0], results[0].dtype
     write = emitter.zero(fresh(dtype, static_shape(results[0])))
-    emitter.copy(view, _part(write, attributes))
+    emitter.copy(view, part_of(write, attributes))
 
     def add_to(total: View) -> None:
-        part = _part(total, attributes)
+        part = part_of(total, attributes)
         emitter.call(ufunc_kernel(np.add, (dtype, dtype), "unslice"), (part, view), part)
 
     emitter.scattered[write] = add_to
@@ -129,5 +129,6 @@ def concatenate(
     return (write,)
 
 
-def _part(view: View, attributes: Mapping[str, Any]) -> View:
+def part_of(view: View, attributes: Mapping[str, Any]) -> View:
+    """Return the part that the attributes of `slice` select."""
     return sliced(view, attributes["start"], attributes["stop"], attributes["step"])

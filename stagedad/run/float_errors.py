@@ -70,6 +70,6 @@ def _numpy_name(step: Step) -> str:
     if kernel is None:
         return step.origin.op
     if kernel.computes is not None:
-        reduces = step.kind == REDUCE or step.operands[0] is step.operands[-1]
-        return "reduce" if reduces else kernel.computes.__name__
+        over_itself = step.operands[0] is step.operands[-1] and not step.donates
+        return "reduce" if step.kind == REDUCE or over_itself else kernel.computes.__name__
     return "cast" if kernel.name.startswith("cast_") else step.origin.op

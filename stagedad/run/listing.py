@@ -85,6 +85,6 @@ def _kind(step: Step) -> str:
         return "object"
     if step.kernel.core:
         return "gufunc"
-    if step.kind == REDUCE or step.operands[0] is step.operands[-1]:
+    if step.kind == REDUCE or (step.operands[0] is step.operands[-1] and not step.donates):
         return "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

@@ -92,9 +92,22 @@ def test_loop_axes_visit_every_element_once(case):
 
 
 def test_a_short_last_axis_gives_way():
+    assert loop_axes((1000, 3), [(24, 8)], [8])[0] == 3000
     assert loop_axes((1000, 3), [(8, 8000)], [8])[0] == 1000
     assert loop_axes((1000, 3), [(8, 8000)], [8], False)[0] == 3
-    assert loop_axes((1000, 300), [(8, 8000)], [8])[0] == 300
+    assert loop_axes((50, 15), [(8, 8000)], [8], False)[0] == 15
+
+
+def test_the_inner_axis_is_one_along_which_most_operands_lie_dense():
+    columns, rows = (8, 800), (1600, 8)
+    assert loop_axes((100, 200), [columns, columns, rows], [8] * 3)[0] == 100
+    assert loop_axes((100, 200), [columns, rows, rows], [8] * 3)[0] == 200
+    assert loop_axes((100, 200), [columns, rows], [8] * 2)[0] == 200
+    assert loop_axes((100, 200), [columns, columns, rows], [8] * 3, False)[0] == 200
+    assert loop_axes((15, 200), [(8, 120), (8, 120), rows], [8] * 3)[0] == 200
+    assert loop_axes((15, 10), [(8, 120), (8, 120), (80, 8)], [8] * 3)[0] == 15
+    # A number stands still along every axis.
+    assert loop_axes((100, 200), [columns, (0, 0), rows], [8] * 3)[0] == 200
 
 
 def test_is_dense_ignores_axes_of_size_one():

@@ -120,7 +120,6 @@ cdef int _lower_node(
     cdef list operand_types
     cdef tuple results
     cdef object attributes
-    cdef View view
     emitter.origin = make_origin(
         kind_name(rec.kind),
         graph.value_recs[value].id if value != NONE else -1,
@@ -157,10 +156,7 @@ cdef int _lower_node(
         error.add_note(f"in {emitter.origin}")
         raise
     for item, result in zip(made, results):
-        view = item
-        if view.buffer.owner < 0:
-            view.buffer.owner = value
-        views[value] = view
+        views[value] = item
         types[value] = result
         value = graph.value_recs[value].next_output
     if len(emitter.steps) == before + 1 and len(made) == 1:
@@ -200,7 +196,6 @@ cdef int _lower_control(
         raise
     for item in made:
         view = item
-        view.buffer.owner = value
         views[value] = view
         types[value] = TensorType(view.dtype, view.shape)
         value = graph.value_recs[value].next_output
@@ -295,7 +290,6 @@ cdef class Patterns:
         step.donates = True
         emitter.steps.append(step)
         value = rec.first_output
-        made.buffer.owner = value
         views[value] = made
         types[value] = <object> place.made
         return True
@@ -304,11 +298,10 @@ cdef class Patterns:
 cdef bint _accumulate(
     Slabs graph, int32_t node, Emitter emitter, list views, list types
 ) except -1:
-    """Lower add(total, scattered) by adding the few entries to the total, in place.
+    """Lower add(total, scattered) to a copy of the total and additions of the few entries.
 
-    So the cotangents of n reads of one array cost n additions, not n arrays.  It
-    may be done where nothing else reads either: the total was computed into memory
-    of its own, and this node is its only user.
+    Mostly nothing else reads the total, and then there is no copy (Note [writing in
+    place]): so the cotangents of n reads of one array cost n additions, not n arrays.
     """
     cdef int32_t first = graph.node_recs[node].first_input
     cdef int32_t total = graph.use_recs[first].value
@@ -319,19 +312,11 @@ cdef bint _accumulate(
         total, part = part, total
         if views[part] not in emitter.scattered:
             return False
-    view = views[total]
-    if (
-        types[total] is not types[part]
-        or graph.value_recs[total].use_count != 1
-        or graph.value_recs[part].use_count != 1
-        or view.buffer.owner != total
-        or view.buffer.space != ARENA
-        or not view.is_whole
-    ):
+    if types[total] is not types[part] or graph.value_recs[part].use_count != 1:
         return False
+    view = views[total]
+    view = emitter.copy(view, fresh(view.dtype, view.shape))
     emitter.scattered[views[part]](view)
-    emitter.scattered.pop(view, None)
-    view.buffer.owner = value
     views[value] = view
     types[value] = types[total]
     return True

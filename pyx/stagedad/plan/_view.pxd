@@ -9,7 +9,6 @@ cdef class Buffer:
     cdef public Py_ssize_t place    # byte offset in the arena
     cdef public Py_ssize_t first    # the steps between which it holds its value
     cdef public Py_ssize_t last
-    cdef Py_ssize_t owner           # index of the graph's value that was computed here
     cdef public bint claimed        # an output of the program was put here
     cdef public bint donated        # another took over its place in the step where it dies
     cdef bint needed                # something that an output needs reads it

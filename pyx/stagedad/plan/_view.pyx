@@ -40,7 +40,6 @@ cdef class Buffer:
         self.nbytes = nbytes
         self.first = -1
         self.last = -1
-        self.owner = -1
 
 
 @cython.freelist(256)
@@ -266,11 +265,23 @@ cpdef tuple merged(tuple shape, list strides):
     return dims, left
 
 
+cdef Py_ssize_t _dense_along(list strides, list itemsizes, Py_ssize_t axis):
+    """How many operands have the stride of a dense array along `axis`, or none."""
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t k
+    for k in range(len(strides)):
+        stride = (<list> strides[k])[axis]
+        if stride == 0 or stride == itemsizes[k]:
+            count += 1
+    return count
+
+
 cpdef tuple loop_axes(tuple shape, list strides, list itemsizes, bint any_inner=True):
     """The inner loop's length, its strides, and the axes around it.
 
     The axes are in the form of `Step.outer`; empty if the inner loop is all.
-    With `any_inner`, a short last axis may give up its place to a long one.
+    With `any_inner`, the last axis gives up its place to a much longer one if it is
+    short, else to one along which more operands lie dense or stand still.
     A loop over one element gets the strides of a dense one: with strides 0, a
     binary loop whose operands coincide is a reduction.
     """
@@ -279,16 +290,23 @@ cpdef tuple loop_axes(tuple shape, list strides, list itemsizes, bint any_inner=
     cdef list words
     cdef Py_ssize_t inner
     cdef Py_ssize_t axis
+    cdef Py_ssize_t most
     dims, left = merged(shape, strides)
     if not dims:
         return 1, tuple(itemsizes), ()
     inner = len(dims) - 1
     if inner == 0:
         return dims[0], tuple([(<list> kept)[0] for kept in left]), ()
-    if any_inner and dims[inner] < FEW:
-        longest = max(dims)
-        if longest >= 4 * dims[inner]:
-            inner = dims.index(longest)
+    longest = max(dims)
+    if any_inner and dims[inner] < FEW and longest >= 4 * dims[inner]:
+        inner = dims.index(longest)
+    elif any_inner:
+        most = _dense_along(left, itemsizes, inner)
+        least = min(FEW, dims[inner])
+        for axis in range(len(dims) - 1):
+            if dims[axis] >= least and _dense_along(left, itemsizes, axis) > most:
+                inner = axis
+                most = _dense_along(left, itemsizes, axis)
     words = [len(dims) - 1]
     for axis in range(len(dims)):
         if axis != inner:

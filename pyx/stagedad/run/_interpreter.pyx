@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 
+from stagedad.plan import out_of_memory
 from stagedad.plan._step cimport Step
 from stagedad.run import float_errors
 from stagedad.run._errstate cimport (
@@ -405,7 +406,7 @@ cdef class Code:
         arena = <Arena *> PyMem_RawMalloc(table + ALIGNMENT + self.arena_bytes)
         if arena == NULL:
             busy_arenas -= 1
-            raise MemoryError(f"{self.arena_bytes} bytes of workspace")
+            raise out_of_memory(self.plan.steps, self.arena_bytes)
         live_arenas += 1
         arena.code = <void *> self
         arena.nbytes = table + ALIGNMENT + self.arena_bytes
@@ -512,10 +513,15 @@ cdef Py_ssize_t execute(
     cdef const Instruction *ins
     while i < count:
         ins = instructions + i
-        if ins.kind == CALL:
+        # Nearly all are of this kind: in a loop of their own they need no jump by kind.
+        while ins.kind == CALL:
             if call(ins, slots, ins.words) != 0:
                 return i
-        elif ins.kind == OUTER:
+            i += 1
+            if i == count:
+                return -1
+            ins = instructions + i
+        if ins.kind == OUTER:
             if call_outer(ins, slots) != 0:
                 return i
         elif ins.kind == ZERO:

@@ -190,6 +190,49 @@ static int sad_gather(SAD_ARGS) {
 }
 
 /*
+** take_last: (source, indices i64, places i64, target), as gather, but zeros where
+** a later index is the same.  `places` is scratch, an item an entry of the axis:
+** only those named by an index are looked at, after they were written.
+*/
+static int sad_take_last(SAD_ARGS) {
+  npy_intp n = dims[0], extent = dims[1], bytes = dims[2], i;
+  int64_t* places = (int64_t*)data[2];
+  SAD_UNUSED;
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;
+    places[index < 0 ? index + extent : index] = i;
+  }
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < 0) index += extent;
+    if (places[index] == i) {
+      memcpy(data[3] + i * strides[3], data[0] + index * strides[0], (size_t)bytes);
+    } else {
+      memset(data[3] + i * strides[3], 0, (size_t)bytes);
+    }
+  }
+  return 0;
+}
+
+/*
+** scatter: (value, indices i64, target), target[indices[i]] = value[i] in the
+** order of i.  dims: loop length, extent of the indexed axis, bytes of one entry
+** (contiguous).  strides[2] steps the indexed axis.
+*/
+static int sad_scatter(SAD_ARGS) {
+  npy_intp n = dims[0], extent = dims[1], bytes = dims[2], i;
+  SAD_UNUSED;
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;
+    memcpy(data[2] + (index < 0 ? index + extent : index) * strides[2],
+           data[0] + i * strides[0], (size_t)bytes);
+  }
+  return 0;
+}
+
+/*
 ** scatter_add: (g, indices i64, target), target[indices[i]] += g[i] in the
 ** order of i, so the result is the same in every run.  dims: loop length,
 ** extent of the indexed axis, items of one entry (contiguous).  strides[2]
@@ -238,6 +281,17 @@ static int sad_check_exponent(SAD_ARGS) {
   SAD_UNUSED;
   for (i = 0; i < dims[0]; i++) {
     if (*(int64_t*)(data[0] + i * strides[0]) < 0) return -1;
+  }
+  return 0;
+}
+
+/* check_indices: (indices i64): -1 if one is out of bounds.  dims: loop length, extent. */
+static int sad_check_indices(SAD_ARGS) {
+  npy_intp i;
+  SAD_UNUSED;
+  for (i = 0; i < dims[0]; i++) {
+    int64_t index = *(int64_t*)(data[0] + i * strides[0]);
+    if (index < -(int64_t)dims[1] || index >= (int64_t)dims[1]) return -1;
   }
   return 0;
 }
@@ -311,7 +365,7 @@ static const sad_named_loop sad_own_loops[] = {
     SAD_ROW(copy_1) SAD_ROW(copy_2) SAD_ROW(copy_4) SAD_ROW(copy_8) SAD_ROW(copy_16)
     SAD_ROW(where_1) SAD_ROW(where_2) SAD_ROW(where_4) SAD_ROW(where_8) SAD_ROW(where_16)
     SAD_ROW(mul0_f16) SAD_ROW(mul0_f32) SAD_ROW(mul0_f64) SAD_ROW(mul0_c64) SAD_ROW(mul0_c128)
-    SAD_ROW(gather) SAD_ROW(check_exponent)
+    SAD_ROW(gather) SAD_ROW(take_last) SAD_ROW(scatter) SAD_ROW(check_exponent) SAD_ROW(check_indices)
     SAD_TYPES(SAD_SCATTER_ROW)
     SAD_SHORT_ROWS(f32) SAD_SHORT_ROWS(f64)
     SAD_CAST_ROWS
