@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from stagedad.errors import TraceError
 from stagedad.front._reach import Reach
 from stagedad.front.constants import plain_operand
 from stagedad.front.elementwise import operand
-from stagedad.front.location import place, user_location
+from stagedad.front.location import place, warn
 from stagedad.front.reach import reach, watch_contents
 from stagedad.front.signature import Signature, function_name
 from stagedad.front.tracing import Trace, Traced, known_type, tracing
@@ -24,7 +23,6 @@ from stagedad.types import TensorType
 
 _NUMERIC = (Traced, np.ndarray, np.generic, bool, int, float, complex)
 
-_warned: dict[Any, Any] = {}  # what the warnings module keeps a file, to warn once a line
 
 
 class Output(NamedTuple):
@@ -160,5 +158,4 @@ def _position(generator: Any) -> str:
 def _warn_of_draws(name: str, generator: Any) -> None:
     is_shared = generator is _global_generator()
     what = "NumPy's global random generator" if is_shared else "a random generator"
-    message = f"{name}: {what} was used while tracing; its draws are constants of the trace now"
-    warnings.warn_explicit(message, UserWarning, *user_location(), registry=_warned)
+    warn(f"{name}: {what} was used while tracing; its draws are constants of the trace now")

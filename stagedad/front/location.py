@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from os.path import dirname
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,8 @@ _INSIDE = tuple(
         for separator in ("/", "\\")
     ]
 )
+
+_warned: dict[Any, Any] = {}  # what the warnings module keeps a file, to warn once a line
 
 
 def user_location() -> tuple[str, int]:
@@ -35,3 +39,8 @@ def place() -> str:
 def is_outside(file: str) -> bool:
     """Return whether code of `file` is the user's."""
     return not (file.startswith(_INSIDE) or file.startswith("<frozen"))
+
+
+def warn(message: str) -> None:
+    """Issue a UserWarning at the user's line, by default once a line."""
+    warnings.warn_explicit(message, UserWarning, *user_location(), registry=_warned)

@@ -19,7 +19,7 @@ from stagedad.errors import TraceError
 from stagedad.front._call import Caller, Shortcut, direct
 from stagedad.front._reach import Reach
 from stagedad.front.capture import Captured, capture
-from stagedad.front.location import place
+from stagedad.front.location import place, warn
 from stagedad.front.lowering import Lowered
 from stagedad.front.signature import Leaf, Signature, parameter_names, signature
 from stagedad.front.tracing import Traced, current_trace, known_type, owner
@@ -88,6 +88,7 @@ class Staged(Caller):
         self._max_signatures = max_signatures
         self._entries: dict[Signature, Entry] = {}
         self._misses = 0
+        self._has_dropped = False
         self._generation = 0  # how often the cache was cleared
         # Held while the cache changes and never while the user's code is called.  Taken
         # again by the same thread only in a finaliser that the collector runs meanwhile.
@@ -172,7 +173,10 @@ class Staged(Caller):
         return entry
 
     def _remember(self, key: Signature, entry: Entry, generation: int) -> None:
-        """Keep an entry that was traced, unless the cache was cleared since the call began."""
+        """Keep an entry that was traced, unless the cache was cleared since the call began.
+
+        The first time that another has to go for it, a UserWarning says so.
+        """
         dropped: list[Any] = []  # what finalisers run for, once the lock is free again
         with self._lock:
             if generation != self._generation:
@@ -183,10 +187,19 @@ class Staged(Caller):
             dropped.append(self._entries.get(key))
             entry.used = self._hits + 1
             self._entries[key] = entry
+            is_first = not self._has_dropped
             while len(self._entries) > self._max_signatures:
                 dropped.append(self._entries.pop(self._least_recently_used()))
+                self._has_dropped = True
+            is_first = is_first and self._has_dropped
             dropped.append(self._shortcuts)
             self._shortcuts = self._living_shortcuts()
+        if is_first:
+            warn(
+                f"{self.__name__}: called with more than max_signatures="
+                f"{self._max_signatures} signatures (structures, shapes and dtypes of the "
+                "arguments); the least recently used go and are traced again when needed"
+            )
 
     def _least_recently_used(self) -> Signature:
         """Return the key of the entry that was used least recently; the newest is none."""

@@ -288,6 +288,7 @@ def test_arguments_that_do_not_fit_are_let_go():
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3])
+@pytest.mark.filterwarnings("ignore:.*max_signatures")
 def test_no_more_programs_than_signatures(bound, checked):
     gc.collect()
     before = live_counts()["codes"]

@@ -63,9 +63,11 @@ def test_every_layout_and_contents_serve_one_signature():
 
 def test_past_the_bound_results_stay_right():
     step = jit(lambda x: np.sum(x), max_signatures=4)
-    for _ in range(2):
-        for n in range(1, 8):
-            assert step(np.ones(n)) == n
+    with pytest.warns(UserWarning, match="more than max_signatures=4 signatures") as caught:
+        for _ in range(2):
+            for n in range(1, 8):
+                assert step(np.ones(n)) == n
+    assert [each.filename for each in caught] == [__file__]
     assert step.cache_info().currsize == 4
     assert step.cache_info().maxsize == 4
 
@@ -152,6 +154,7 @@ def test_a_decorated_function_pickles_by_its_name():
     assert pickle.loads(pickle.dumps(options)).cache_info().maxsize == 3
 
 
+@pytest.mark.filterwarnings("ignore:.*max_signatures")
 def test_many_threads_call_one_function():
     step = value_and_grad(cube, max_signatures=8)
     barrier = Barrier(8)
@@ -180,6 +183,7 @@ def _in_time(function):
     return found[0]
 
 
+@pytest.mark.filterwarnings("ignore:.*max_signatures")
 def test_finalisers_of_dropped_entries_may_call():
     calls = []
 

@@ -241,6 +241,7 @@ def in_threads(work, count=8):
     return raised
 
 
+@pytest.mark.filterwarnings("ignore:.*max_signatures")
 def test_eight_threads_share_one_gradient_function_from_its_first_call_on():
     rng = np.random.default_rng(0)
     parameters = {

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 
@@ -102,7 +103,9 @@ def test_eight_threads_share_a_transformed_function():
             np.testing.assert_allclose(value, np.sum(x**3), rtol=1e-12)
             np.testing.assert_allclose(gradient, 3 * x**2, rtol=1e-12)
 
-    in_threads(work)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*max_signatures")
+        in_threads(work)
 
 
 def test_errors_and_emptied_caches_beside_runs():
