@@ -24,7 +24,6 @@ from stagedad.types import TensorType
 _NUMERIC = (Traced, np.ndarray, np.generic, bool, int, float, complex)
 
 
-
 class Output(NamedTuple):
     """One leaf of a result: an output of the graph, or a static value (of None type)."""
 

@@ -50,7 +50,8 @@ def jit(f: Callable[..., Any] | None = None, *, max_signatures: int = MAX_SIGNAT
 
     A signature is the structure of the arguments with shapes and dtypes; up to
     `max_signatures` are kept, the least recently used dropped, which a UserWarning
-    says once.  What `f` closes over may change: it is traced again; README, "Sharp edges", says how far that reaches.
+    says once.  What `f` closes over may change: it is traced again; README, "Sharp
+    edges", says how far that reaches.
     """
     if f is None:
         return partial(jit, max_signatures=max_signatures)
