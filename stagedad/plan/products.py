@@ -11,6 +11,7 @@ from stagedad.plan._emitter import Emitter
 from stagedad.plan._view import View, broadcast, fresh, merged
 from stagedad.plan.kernels import Kernel, ufunc_kernel
 from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
+from stagedad.types import TensorType
 
 
 @rule("matmul")
@@ -33,6 +34,11 @@ def matmul(
         right = _with_shape(right, (*right.shape, 1), (*right.strides, 0))
     ones = sum(len(view.shape) == 1 for view in reads)
     stack = write.shape[: len(write.shape) - 2 + ones]
+    if left.shape[-1] == 1 and write.dtype.kind == "f":
+        # Sums of one product, as in the gradient of a layer for one sample: thrice as fast.
+        shape = (*stack, left.shape[-2], right.shape[-1])
+        made = emitter.elementwise(np.multiply, (left, right), TensorType(write.dtype, shape))
+        return (View(made.buffer, made.dtype, write.shape),)
     if stack and len(right.shape) == 2:
         # A stack times one matrix is one tall matrix times it, if the rows follow each other.
         rows, (steps,) = merged(left.shape[:-1], [left.strides[:-1]])

@@ -7,6 +7,7 @@ from stagedad.ir import Graph
 from stagedad.plan.kernels import loops_enabled
 from stagedad.run import compile
 from stagedad.transform import differentiate
+from stagedad.types import TensorType
 
 needs_loops = pytest.mark.skipif(not loops_enabled(), reason="ufuncs are called as objects")
 
@@ -31,6 +32,25 @@ def chain(type):
         c = graph.insert(("mul", "add", "sub")[i % 3], c, b)
     graph.register_output(c)
     return graph
+
+
+MATRICES = [
+    ((3, 1), (1, 4)), ((1,), (1, 4)), ((3, 1), (1,)), ((1,), (1,)), ((1, 1), (1, 4)),
+    ((5, 3, 1), (1, 4)), ((5, 3, 1), (5, 1, 4)), ((3, 1), (5, 1, 1)), ((2, 1, 3, 1), (7, 1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "D", "l"])
+@pytest.mark.parametrize(("left", "right"), MATRICES)
+def test_products_of_columns_and_rows_are_multiplications(left, right, dtype):
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-9, 9, shape).astype(dtype) for shape in (left, right))
+    types = [TensorType(a.dtype, a.shape) for a in (x, y)]
+    program = built(lambda graph, x, y: graph.insert("matmul", x, y), *types)
+    assert ("matmul" in kernels(program)) == (dtype not in "fd")
+    (found,) = program(x, y)
+    assert (found.dtype, found.shape) == (x.dtype, np.shape(np.matmul(x, y)))
+    np.testing.assert_array_equal(found, np.matmul(x, y))
 
 
 def test_views_cost_nothing():
