@@ -6,7 +6,7 @@ STUBBED = $(subst /,.,$(patsubst %.pyi,%,$(shell find stagedad -name '_*.pyi')))
 SOURCES = $(shell find cuda -name '*.cu' -o -name '*.cuh') $(wildcard stagedad/include/*)
 
 .DEFAULT_GOAL = help
-.PHONY: help install build debug clean size test soak lint threads bench bench-report instructions dist ci
+.PHONY: help install build debug clean size test soak lint threads addresses bench bench-report instructions dist ci
 
 help:  ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,14 @@ threads:  ## eight threads on one program, compiled with gcc's ThreadSanitizer
 	STAGEDAD_SANITIZE=thread $(PYTHON) setup.py -q build -b build/thread --build-lib build/thread/lib
 	cd build/thread && PYTHONPATH=lib OPENBLAS_NUM_THREADS=1 setarch -R \
 	    env LD_PRELOAD=$$(gcc -print-file-name=libtsan.so) $(PYTHON) ../../tests/run/test_threads.py
+
+addresses:  ## the tests of the compiled modules, under gcc's AddressSanitizer and UBSan
+	STAGEDAD_SANITIZE=address,undefined $(PYTHON) setup.py -q build -b build/address --build-lib build/address/lib
+	cd build/address && PYTHONPATH=lib PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    env LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    $(PYTHON) -m pytest -p no:cacheprovider $(addprefix ../../tests/,ir transform plan run front)
 
 bench:  ## run bench/
 	pytest bench

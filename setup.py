@@ -1,7 +1,8 @@
 """Build of the compiled modules and of the generated ones; pyproject.toml says the rest.
 
 STAGEDAD_DEBUG=1 turns the bounds, None and initialisation checks of Cython on and defines
-STAGEDAD_DEBUG for C.  STAGEDAD_SANITIZE=thread compiles with that sanitizer of the compiler's.
+STAGEDAD_DEBUG for C.  STAGEDAD_SANITIZE=thread, or address,undefined, compiles with those
+sanitizers of the compiler's.
 """
 
 import os

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import stagedad as sd
+from stagedad.ir._kinds import KIND
+from stagedad.transform._passes import ANY, NUMBERS, SAME_TYPE, TWINS, UNIT, ZERO
 
 A = "%a : f64[2, 3]"
 
@@ -174,3 +176,9 @@ def test_results_keep_every_bit(seed, run):
         assert (np.isnan(one) == np.isnan(other)).all()
         numbers = ~np.isnan(one)
         assert one[numbers].tobytes() == other[numbers].tobytes()
+
+
+def test_triggers_are_not_kinds():
+    """The op `any` was once taken for the trigger of that name."""
+    for trigger in (ANY, NUMBERS, SAME_TYPE, TWINS, UNIT, ZERO):
+        assert KIND.fullmatch(trigger) is None

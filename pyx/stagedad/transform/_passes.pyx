@@ -357,13 +357,14 @@ def zero_attributes(type):
             "is_zero": 1}
 
 
-# What a pass may wait for besides the kinds that produce operands.
-ANY = "any"              # every node of the kind
-NUMBERS = "numbers"      # all operands are numbers held by constants
-ZERO = "zero"            # an operand is a constant of 0
-UNIT = "unit"            # an operand is a constant of 1 or -1
-SAME_TYPE = "same type"  # the first operand has the type of the first output
-TWINS = "twins"          # the last two operands are one value
+# What a pass may wait for besides the kinds that produce operands.  No kind has such a name:
+# `any` and the like are ops, or may become some.
+ANY = "<any>"               # every node of the kind
+NUMBERS = "<numbers>"       # all operands are numbers held by constants
+ZERO = "<zero>"             # an operand is a constant of 0
+UNIT = "<unit>"             # an operand is a constant of 1 or -1
+SAME_TYPE = "<same type>"   # the first operand has the type of the first output
+TWINS = "<twins>"           # the last two operands are one value
 
 cdef enum:
     WANTS_ANY = 1
