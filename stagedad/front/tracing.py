@@ -54,6 +54,8 @@ class Trace:
         self.graph = Graph()
         self.outer: list[Traced] = []
         self.constants = Constants(self.graph, reached)
+        self.keys: dict[Any, Value] = {}
+        """Of random draws, by what they are drawn from (see drawing.py)."""
         self._outer_inputs: dict[tuple[int, int], Value] = {}
         self._concrete: dict[Value, Any] = {}
         self.started = place()

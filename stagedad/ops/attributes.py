@@ -156,21 +156,41 @@ def _count(op: Op, name: str, value: Any) -> None:
         raise TypeError(f"{op.kind}: {name} is negative: {value}")
 
 
+def _whole(op: Op, name: str, value: Any) -> None:
+    _integer(op, name, value, value)
+
+
+def _state(op: Op, name: str, value: Any) -> None:
+    """An array to count in."""
+    if (
+        type(value) is not np.ndarray
+        or value.dtype != np.uint64
+        or value.shape != (2,)
+        or not value.flags.writeable
+    ):
+        raise TypeError(f"{op.kind}: {name} is not a writeable uint64 array of two: {value!r}")
+
+
 _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "alpha": _number,
     "axes": _axes,
     "axis": _axis,
+    "count": _count,
+    "draw": _count,
     "dtype": _dtype,
+    "high": _whole,
     "indices_or_sections": _sections,
     "is_zero": _flag,
     "keepdims": _flag,
     "kth": _numbers,
+    "low": _whole,
     "order": _count,
     "reverse": _flag,
     "right": _flag,
     "stable": _flag,
     "shape": _shape,
     "start": _bound,
+    "state": _state,
     "step": _bound,
     "stop": _bound,
     "value": _value,

@@ -229,7 +229,7 @@ class _Draft:
         partials, vjps, rules = self._derivatives(ops)
         jvp = self._jvp(ops, partials, rules)
         traits = set(raw.get("traits", ()))
-        traits |= {key for key in ("singular", "random") if raw.get(key)}
+        traits |= {key for key in ("singular", "random", "effect") if raw.get(key)}
         if self.type_rule in ("elementwise", "scaled_sum"):
             traits.add("elementwise")
         if "elementwise" in traits and not {"expr", "flops"} <= raw.keys():

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stagedad.ops import functions, sequence_reference
+from stagedad.ops import functions, random_reference, sequence_reference
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -175,6 +175,7 @@ FUNCTIONS: dict[str, Function] = {
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
     **functions.FUNCTIONS,
+    **random_reference.FUNCTIONS,
     **sequence_reference.FUNCTIONS,
 }
 """What is not one call of NumPy by the op's own arguments and attributes."""

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from stagedad.errors import DTypeError
-from stagedad.ops import sequence_samples
+from stagedad.ops import random_samples, sequence_samples
 from stagedad.ops.op import Op
 from stagedad.ops.table import OPS, infer, resolve
 from stagedad.types import TensorType, canonical_dtype
@@ -43,6 +43,7 @@ ABSENT: dict[tuple[str, str], str] = {
     ("constant", "strided"): _NO_OPERANDS,
     ("constant", "reversed"): _NO_OPERANDS,
     ("constant", "broadcast"): _NO_OPERANDS,
+    **random_samples.ABSENT,
     **sequence_samples.ABSENT,
 }
 """(op, layout) -> why the op has no such sample."""
@@ -388,6 +389,7 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
         ("broadcast", (2, 1, 3), {"axis": 1}),
         ("plain", (1, 2, 1, 3), {"axis": (0, 2)}),
     ),
+    **random_samples.CASES,
     **sequence_samples.CASES,
 }
 
@@ -417,6 +419,8 @@ def _operands(
         if name == "indices":
             size = (attributes.get("shape") or shapes[0])[attributes["axis"]]
             values = random.integers(-size, size, part)
+        elif name == "key":
+            values = random.integers(0, 1 << 64, part, np.uint64)
         elif name == "exponent":
             values = random.integers(-3, 4, part)
         elif name == "condition":

@@ -1,7 +1,7 @@
 """The planner: graph and argument layouts -> a plan, which is data."""
 
 from stagedad.plan._step import Origin, Step
-from stagedad.plan.graphs import check_kinds, held_arrays
+from stagedad.plan.graphs import check_kinds, has_effects, held_arrays
 from stagedad.plan.plan import Plan, make_plan, out_of_memory
 from stagedad.plan.step import Layout
 
@@ -11,6 +11,7 @@ __all__ = [
     "Plan",
     "Step",
     "check_kinds",
+    "has_effects",
     "held_arrays",
     "make_plan",
     "out_of_memory",

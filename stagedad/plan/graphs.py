@@ -14,6 +14,7 @@ from stagedad.plan._graphs import plain_kinds
 if TYPE_CHECKING:
     from stagedad.ir import Graph, Node
 
+_EFFECTS = frozenset(kind for kind, op in OPS.items() if "effect" in op.traits)
 _PLAIN = frozenset(OPS) - frozenset(CONTROL)
 
 DEEPEST = 50
@@ -26,6 +27,11 @@ def held_arrays(graph: Graph) -> list[np.ndarray[Any, Any]]:
     A program reads them at each run: they are inputs that the caller does not see.
     """
     return list(graph.constants)
+
+
+def has_effects(graph: Graph) -> bool:
+    """Return whether a run of `graph` changes anything, so that two runs are not alike."""
+    return any(node.kind in _EFFECTS for node in graph.nodes(nested=True))
 
 
 def check_kinds(graph: Graph) -> None:

@@ -83,7 +83,7 @@ def test_every_function_records_or_refuses(module, name):
 
     found = []
     jit(probe)(np.array([1.0, 2.0]))
-    if is_recordable(theirs):
+    if is_recordable(theirs) or (module is random and name in random.DRAWN):
         for result in found if name not in about | like else ():
             parts = result if isinstance(result, (tuple, list)) else [result]
             assert isinstance(result, Exception) or any(isinstance(p, Tracer) for p in parts)

@@ -14,8 +14,9 @@ DTYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 # What has no loop and goes through the reference itself.
 OBJECT_CALLS: set[str] = {
     "add_along_axis", "argmax", "argmin", "argpartition", "argsort", "convolve",
-    "convolve_valid", "frexp_exponent", "logsumexp", "recurrence", "searchsorted", "sinc",
-    "sort", "take_along_axis",
+    "convolve_valid", "frexp_exponent", "logsumexp", "random_exponential", "random_integers",
+    "random_normal", "random_permutation", "random_uniform", "recurrence", "searchsorted",
+    "sinc", "sort", "take_along_axis",
 }  # fmt: skip
 
 # Sums in another order; NumPy's product of complex numbers contracts where it can.

@@ -118,7 +118,7 @@ def test_agrees_with_differentiate(kind):
                 passes = any(flags) and gradient.df_input_vjps != []
             assert sd.is_differentiable(made[0].node) is passes, str(graph)
             answers.add(passes)
-    assert answers
+    assert answers or kind == "random_key"  # which has no samples
 
 
 def drop_operand(node):

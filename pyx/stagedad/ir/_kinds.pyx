@@ -119,7 +119,9 @@ cdef object plain(int32_t kind, object name, object given, dict own, int depth):
     for base, value in _PLAIN_VALUE.items():      # enumerations and other subclasses
         if isinstance(given, base):
             return plain(kind, name, value(given), own, depth)
-    if kind_defaults[kind] is not None:
+    if kind_defaults[kind] is not None and not (
+        name == "state" and kind_names[kind] == "random_key" and type(given) is np.ndarray
+    ):
         raise TypeError(
             f"{kind_names[kind]}: attribute {name!r} cannot hold a {type(given).__name__}\n"
             "hint: numbers, strings, dtypes, None, and tuples of them; arrays are constants"

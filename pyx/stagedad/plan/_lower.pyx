@@ -356,6 +356,8 @@ cdef object _apply_rule(
         return rule(emitter, reads, attributes, results)
     if kind == "constant":
         return (_constant(emitter, attributes, results[0], held),)
+    if kind == "random_key":
+        next(held)          # the state, in which it counts: no copy would do
     op = table[kind]
     if op.ufunc is not None and len(results) == 1 and "elementwise" in op.traits:
         return (emitter.elementwise(op.ufunc, reads, results[0]),)
