@@ -21,7 +21,7 @@ from stagedad.front.elementwise import (
     values,
 )
 from stagedad.front.location import place
-from stagedad.front.reducing import magnitude_squared, reduction, refuse
+from stagedad.front.reducing import reduction, refuse
 from stagedad.front.shaping import axes_of, moveaxis, reshape, transpose
 from stagedad.front.tracing import Traced, owner
 
@@ -93,40 +93,52 @@ def vdot(a: Any, b: Any) -> Traced:
     return matmul(reshaped(left, (size_of(left),)), reshaped(right, (size_of(right),)))
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Traced:
-    """Record `np.linalg.norm`: of vectors by 1, 2 or infinity, of all elements by None."""
-    source = operand(x, "norm")
-    is_vector = (
-        source.ndim == 1 if axis is None else len(axes_of(axis, source.ndim, "norm")) == 1
-    )
-    if ord is not None and not is_vector and not (ord == "fro" and source.ndim == 2):
-        raise TraceError(
-            f"norm: ord={ord!r} of a matrix is not supported on traced values: {place()}",
-            hint="the Frobenius norm is",
-        )
-    if is_vector and ord == 1:
-        return reduction("sum", apply("abs", source), axis, keepdims)
-    if is_vector and ord == np.inf:
-        return reduction("max", apply("abs", source), axis, keepdims)
-    if ord not in (None, 2, "fro"):
-        raise TraceError(f"norm: ord={ord!r} is not supported on traced values: {place()}")
-    squares = magnitude_squared(astype(source, common_dtype((source, 0.0))))
-    return apply("sqrt", reduction("sum", squares, axis, keepdims))
-
-
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Traced:
-    """Record `np.trace` of the main diagonal."""
-    refuse("trace", out=out)
-    if offset:
-        raise TraceError(f"trace: `offset=` is not supported on traced values: {place()}")
-    source = operand(a, "trace")
-    source = moveaxis(source, (axis1, axis2), (-2, -1))
-    length = min(source.shape[-2:])
-    square = source[..., :length, :length]  # type: ignore[index]
-    diagonal = reduction("sum", _diagonal(square), -1, False)
-    return diagonal if dtype is None else astype(diagonal, dtype)
+    """Record `np.cross` of vectors of three components, or of two where NumPy takes them."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left: Any = operand(a, "cross")
+    right: Any = operand(b, "cross")
+    left, right = (
+        moveaxis(each, at, -1) if isinstance(each, Traced) else np.moveaxis(each, at, -1)
+        for each, at in ((left, axisa), (right, axisb))
+    )
+    sizes = shape_of(left)[-1], shape_of(right)[-1]
+    if not set(sizes) <= {2, 3}:
+        raise ShapeError("cross", "not of two or three dims", shape_of(left), shape_of(right))
+    x, y = (
+        [each[..., i] for i in range(size)]
+        for each, size in zip((left, right), sizes, strict=True)
+    )
+
+    def term(i: int, j: int) -> Any:
+        """x_i y_j, or nothing where a vector has no such component."""
+        return _product(x[i], y[j]) if i < sizes[0] and j < sizes[1] else None
+
+    pairs = [(0, 1)] if sizes == (2, 2) else [(1, 2), (2, 0), (0, 1)]
+    parts = [_difference(term(i, j), term(j, i)) for i, j in pairs]
+    if len(parts) == 1:
+        return parts[0]  # type: ignore[no-any-return]
+    trace = owner(parts)
+    stacked = [reshape(each, (*each.shape, 1)) for each in parts]
+    joined = trace.emit(
+        "concatenate", [trace.value(each) for each in stacked], {"axis": stacked[0].ndim - 1}
+    )
+    return moveaxis(joined, -1, axisc)
+
+
+def _product(left: Any, right: Any) -> Any:
+    if isinstance(left, Traced) or isinstance(right, Traced):
+        return apply("mul", left, right)
+    return np.multiply(left, right)
+
+
+def _difference(left: Any, right: Any) -> Any:
+    if left is None:
+        return apply("neg", right)
+    return left if right is None else apply("sub", left, right)
 
 
 def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: Any) -> Traced:

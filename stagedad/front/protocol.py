@@ -12,7 +12,17 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import TraceError
-from stagedad.front import indexing, joining, products, reducing, shaping
+from stagedad.front import (
+    diagonals,
+    fourier,
+    indexing,
+    joining,
+    linear,
+    moving,
+    products,
+    reducing,
+    shaping,
+)
 from stagedad.front.elementwise import (
     UFUNCS,
     apply,
@@ -44,6 +54,7 @@ _ADVICE: Final = {
     "remainder": "x - np.floor(x / y) * y of floats",
     "fmod": "x - np.floor(x / y) * y of floats",
     "divmod": "np.floor(x / y) of floats, and what it leaves",
+    **linear.REFUSED,
     "left_shift": "x * 2**n",
     "right_shift": "np.floor(x / 2**n)",
 }
@@ -178,8 +189,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.vdot: products.vdot,
     np.tensordot: products.tensordot,
     np.einsum: products.einsum,
-    np.trace: products.trace,
-    np.linalg.norm: products.norm,
+    np.cross: products.cross,
     np.reshape: shaping.reshape,
     np.ravel: shaping.ravel,
     np.transpose: shaping.transpose,
@@ -217,9 +227,15 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.result_type: _result_type,
     np.iscomplexobj: _identity_check("c"),
     np.isrealobj: _identity_check("c", negate=True),
+    **diagonals.FUNCTIONS,
+    **linear.FUNCTIONS,
+    **moving.FUNCTIONS,
+    **fourier.FUNCTIONS,
 }
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = _round_trip_dtype
+
+UFUNCS.update(linear.ufuncs())
 
 UNDISPATCHED: Final[dict[Any, Callable[..., Any]]] = {
     np.array: joining.array,

@@ -145,17 +145,51 @@ def _sequence(op: Op, name: str, value: Any) -> tuple[Any, ...] | list[Any]:
     return value
 
 
+def _whole(op: Op, name: str, value: Any) -> None:
+    """An int, or None where that is the default."""
+    if value is not None or op.attributes[name] is not None:
+        _integer(op, name, value, value)
+
+
+def _limit(op: Op, name: str, value: Any) -> None:
+    """A number, or None where that is the default."""
+    if value is not None or op.attributes[name] is not None:
+        _number(op, name, value)
+
+
+_CHOICES: Final = {
+    "UPLO": ("L", "U"),
+    "norm": (None, "backward", "ortho", "forward"),
+    "which": ("first", "last", "largest"),
+}
+
+
+def _choice(op: Op, name: str, value: Any) -> None:
+    if value not in _CHOICES[name]:
+        known = ", ".join(map(repr, _CHOICES[name]))
+        raise TypeError(f"{op.kind}: {name} is none of {known}: {value!r}")
+
+
 _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
+    "UPLO": _choice,
     "alpha": _number,
     "axes": _axes,
     "axis": _axis,
     "dtype": _dtype,
     "indices_or_sections": _sections,
     "is_zero": _flag,
+    "k": _whole,
     "keepdims": _flag,
+    "lower": _flag,
+    "n": _whole,
+    "norm": _choice,
+    "rcond": _limit,
+    "scale": _number,
     "shape": _shape,
+    "sign": _whole,
     "start": _bound,
     "step": _bound,
     "stop": _bound,
     "value": _value,
+    "which": _choice,
 }

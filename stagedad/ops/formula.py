@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from stagedad.errors import NotDifferentiable
+from stagedad.ops import fft_macros, linalg_macros  # noqa: F401 (register macros)
 from stagedad.ops.builder import NUMBER, ZERO, Builder, Emitter, ShapeOf
 from stagedad.ops.macros import MACROS
 from stagedad.ops.op import Formula, Op, Tree

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from stagedad.errors import DeclarationError, suggestion
-from stagedad.ops import macros, type_rules
+from stagedad.ops import fft_macros, linalg_macros, macros  # noqa: F401 (register macros)
 from stagedad.ops.expression import ExpressionError, Scope, Signature, parse
 from stagedad.ops.op import Formula
+from stagedad.ops.rules import RULES as TYPE_RULES
 
 Entry: TypeAlias = "dict[str, Any]"
 
@@ -157,15 +158,12 @@ class _Draft:
             if not isinstance(alias, str):
                 self.fail("aliases", f"not a name: {alias!r}")
         self.type_rule = self.raw.get("type", self.kind)
-        rules = [
-            name
-            for name, rule in vars(type_rules).items()
-            if getattr(rule, "__annotations__", {}).get("return") == "Results"
-        ]
-        if self.type_rule not in rules:
+        if self.type_rule not in TYPE_RULES:
             key = "type" if "type" in self.raw else "signature"
             self.fail(
-                key, f"no type rule '{self.type_rule}'", suggestion(self.type_rule, rules)
+                key,
+                f"no type rule '{self.type_rule}'",
+                suggestion(self.type_rule, TYPE_RULES),
             )
 
     def read_signature(self) -> None:

@@ -8,10 +8,12 @@ with the trait `view` may give views of their operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from stagedad.ops import fft_reference, linalg_reference
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -31,7 +33,7 @@ def function(op: Op) -> Function:
         return op.ufunc
     if op.numpy is None:
         raise NotImplementedError(f"{op.kind}: has no reference")
-    found: Function = getattr(np, op.numpy)
+    found: Function = attrgetter(op.numpy)(np)
     return found
 
 
@@ -127,5 +129,7 @@ FUNCTIONS: dict[str, Function] = {
     "take_add": _take_add,
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
+    **linalg_reference.FUNCTIONS,
+    **fft_reference.FUNCTIONS,
 }
 """What is not one call of NumPy by the op's own arguments and attributes."""

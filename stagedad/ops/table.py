@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from stagedad.errors import suggestion
-from stagedad.ops import reference, type_rules
+from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
+from stagedad.ops.rules import RULES
 from stagedad.types import TensorType
 
 try:
@@ -34,7 +36,7 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     if isinstance(entry["jvp"], tuple):
         fields["jvp"] = _formula(entry["jvp"])
     fields["traits"] = frozenset(entry["traits"])
-    found = getattr(np, entry["numpy"]) if entry["numpy"] else None
+    found = attrgetter(entry["numpy"])(np) if entry["numpy"] else None
     fields["ufunc"] = found if isinstance(found, np.ufunc) else None
     return Op(**fields)
 
@@ -97,8 +99,7 @@ def infer(
     complete_attributes = complete(op, attributes)
     if attributes:
         check_attributes(op, attributes)
-    rule = getattr(type_rules, op.type_rule)
-    result: tuple[TensorType | None, ...] = rule(op, types, complete_attributes)
+    result: tuple[TensorType | None, ...] = RULES[op.type_rule](op, types, complete_attributes)
     return result
 
 

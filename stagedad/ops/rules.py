@@ -1,0 +1,15 @@
+"""The type rules of all families, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stagedad.ops import fft_rules, linalg_rules, type_rules
+
+RULES: dict[str, Callable[..., Any]] = {
+    name: rule
+    for module in (type_rules, linalg_rules, fft_rules)
+    for name, rule in vars(module).items()
+    if getattr(rule, "__annotations__", {}).get("return") == "Results"
+}
