@@ -81,13 +81,20 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Traced:
 
 def _keys(source: Traced, key: Any) -> list[Any]:
     """Return one key an axis, or None for a new one; masks as the indices they mean."""
+    given = [
+        _index_array(each) if isinstance(each, (list, np.ndarray, Traced)) else each
+        for each in (key if isinstance(key, tuple) else (key,))
+    ]
     keys: list[Any] = []
-    for each in key if isinstance(key, tuple) else (key,):
-        known = _index_array(each) if isinstance(each, (list, np.ndarray, Traced)) else each
+    for number, known in enumerate(given):
         if isinstance(known, (bool, np.bool_)):
             raise TraceError(f"getitem: a boolean is no index here: {place()}", op="getitem")
         if isinstance(known, np.ndarray) and known.dtype.kind == "b":
-            keys += _mask(source, known, keys)
+            # Behind an Ellipsis axes are counted from the end.
+            has_dots = any(each is Ellipsis for each in given[:number])
+            counted = given[number:] if has_dots else given[:number]
+            axes = sum([_axes_used(each) for each in counted])
+            keys += _mask(source, known, source.ndim - axes if has_dots else axes)
         else:
             keys.append(known)
     used = sum(each is not None and each is not Ellipsis for each in keys)
@@ -117,12 +124,18 @@ def _index_array(given: Any) -> Any:
     return known
 
 
-def _mask(source: Traced, mask: np.ndarray[Any, Any], before: Sequence[Any]) -> list[Any]:
-    """Return the index arrays that a plain mask means, watched for changes."""
-    if any(each is Ellipsis for each in before):
-        axis = source.ndim - mask.ndim
-    else:
-        axis = sum(each is not None for each in before)
+def _axes_used(key: Any) -> int:
+    """Return how many axes a key stands for: a mask for all of its own."""
+    if key is None or key is Ellipsis:
+        return 0
+    return key.ndim if isinstance(key, np.ndarray) and key.dtype.kind == "b" else 1
+
+
+def _mask(source: Traced, mask: np.ndarray[Any, Any], axis: int) -> list[Any]:
+    """Return the index arrays that a plain mask of the axes from `axis` on means.
+
+    It is watched for changes.
+    """
     covered = source.shape[axis : axis + mask.ndim]
     if covered != mask.shape:
         raise IndexError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from stagedad.errors import TraceError
 from stagedad.front import (
+    choosing,
     diagonals,
     fourier,
     indexing,
@@ -45,15 +46,14 @@ _ADVICE: Final = {
     "place": "np.where gives a new array",
     "putmask": "np.where gives a new array",
     "fill_diagonal": "np.where(np.eye(n, dtype=bool), value, x) gives a new array",
-    "nonzero": "np.where(condition, x, y) needs no indices",
     "allclose": "assert it outside of the traced function",
     "array_equal": "assert it outside of the traced function",
-    "select": "np.where, once a condition",
     "piecewise": "np.where, once a condition",
     "floor_divide": "np.floor(x / y) of floats",
     "remainder": "x - np.floor(x / y) * y of floats",
     "fmod": "x - np.floor(x / y) * y of floats",
     "divmod": "np.floor(x / y) of floats, and what it leaves",
+    **choosing.REFUSED,
     **linear.REFUSED,
     "left_shift": "x * 2**n",
     "right_shift": "np.floor(x / 2**n)",
@@ -227,6 +227,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.result_type: _result_type,
     np.iscomplexobj: _identity_check("c"),
     np.isrealobj: _identity_check("c", negate=True),
+    **choosing.FUNCTIONS,
     **diagonals.FUNCTIONS,
     **linear.FUNCTIONS,
     **moving.FUNCTIONS,

@@ -14,7 +14,7 @@ DTYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 # What has no loop and goes through the reference itself.
 OBJECT_CALLS = {
     kind for kind, op in OPS.items() if op.family in ("linalg", "fft") and kind != "matmul"
-} | {"tril", "triu"}
+} | {"tril", "triu", "angle"}
 
 # Sums in another order; NumPy's product of complex numbers contracts where it can.
 INEXACT = ("matmul", "take_add", "mul0")
