@@ -164,6 +164,9 @@ REFUSED: Final = {
     "flatnonzero": "np.where(condition, x, y) needs no indices",
     "put_along_axis": "np.where gives a new array",
     "real_if_close": "np.real(x), where the imaginary part is nothing",
+    "trim_zeros": "slice it: how much stays depends on values",
+    "unravel_index": "np.unravel_index of plain indices",
+    "ravel_multi_index": "x[i, j] takes several traced indices",
     "nonzero": "np.where(condition, x, y) needs no indices",
 }
 """Functions whose result depends on values in its shape or dtype, or that write."""

@@ -40,11 +40,12 @@ def getitem(source: Traced, key: Any) -> Traced:
     return _advanced(_basic(source, plain), [arrays[i] for i in axes], axes)
 
 
-def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise"
 ) -> Traced:  # fmt: skip
-    """Record `np.take`.  Raises: TraceError for a `mode` that hides wrong indices."""
-    source, where = operand(a, "take"), operand(indices, "take")
-    if out is not None or mode != "raise":
+    """Record `np.take`.  Raises: TraceError for `mode` of traced indices."""
+    source: Traced = operand(a, "take")
+    where: Any = operand(indices, "take")
+    if out is not None or (mode != "raise" and isinstance(where, Traced)):
         raise TraceError(
             f"take: `out=` and `mode=` are not supported on traced values: {place()}"
         )
@@ -53,6 +54,10 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         source, axis = reshape(source, (source.size,)), 0
     if not -source.ndim <= axis < source.ndim:
         raise np.exceptions.AxisError(axis, source.ndim)
+    if mode != "raise":
+        if isinstance(indices, np.ndarray):
+            source._trace.constants.watch(indices)
+        where = np.take(np.arange(source.shape[axis]), where, mode=mode)
     return _advanced(source, [where], [axis % source.ndim])
 
 

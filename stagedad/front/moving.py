@@ -17,7 +17,7 @@ from stagedad.front.elementwise import (
     shape_of,
     size_of,
 )
-from stagedad.front.joining import concatenate, split
+from stagedad.front.joining import concatenate, split, stack
 from stagedad.front.location import place
 from stagedad.front.shaping import (
     axes_of,
@@ -318,6 +318,95 @@ def _pad_constant(source: Traced, pad_width: Any, values: Any) -> Traced:
     return apply("copy", result) if result is source else result
 
 
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record `np.apply_along_axis`: the function, once a row."""
+    source = operand(arr, "apply_along_axis")
+    (along,) = axes_of(axis, source.ndim, "apply_along_axis")
+    rows = moveaxis(source, along, -1)
+    lead = rows.shape[:-1]
+    if 0 in lead:
+        raise ValueError("apply_along_axis: no rows to apply the function to")
+    made = [
+        operand(func1d(rows[at], *args, **kwargs), "apply_along_axis")  # type: ignore[index]
+        for at in np.ndindex(*lead)
+    ]
+    shape = shape_of(made[0])
+    if not any(isinstance(each, Traced) for each in made):
+        joined: Any = np.stack(made)
+    else:
+        joined = stack(made)
+    whole = _reshaped(joined, (*lead, *shape))
+    ndim = len(lead)
+    target = range(along, along + len(shape))
+    if isinstance(whole, Traced):
+        return moveaxis(whole, range(ndim, ndim + len(shape)), target)
+    return np.moveaxis(whole, range(ndim, ndim + len(shape)), target)
+
+
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Traced:  # noqa: N803
+    """Record `np.vander`: powers by repeated products, so that 0 is no singular point."""
+    source = operand(x, "vander")
+    if source.ndim != 1:
+        raise ValueError(f"vander: x must be a vector: {source.type}")
+    count = source.size if N is None else index(N)
+    dtype = np.result_type(source.dtype, int)
+    known = astype(source, dtype)
+    powers: list[Any] = [np.ones(source.size, dtype), known]
+    while len(powers) < count:
+        powers.append(apply("mul", powers[-1], known))
+    if count < 2:
+        return stack(powers, 1)[:, :count]  # type: ignore[index, no-any-return]
+    return stack(powers[:count] if increasing else powers[count - 1 :: -1], 1)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """Record `np.polyval`, by Horner's rule."""
+    coefficients, at = operand(p, "polyval"), operand(x, "polyval")
+    shape = shape_of(coefficients)
+    if len(shape) != 1:
+        raise ValueError("polyval: the coefficients must be a vector")
+    result: Any = (
+        np.zeros_like(at) if not isinstance(at, Traced) else np.zeros(at.shape, at.dtype)
+    )
+    for number in range(shape[0]):
+        scaled: Any = (
+            apply("mul", result, at)
+            if isinstance(result, Traced) or isinstance(at, Traced)
+            else np.multiply(result, at)
+        )
+        one = coefficients[number]
+        is_traced = isinstance(scaled, Traced) or isinstance(one, Traced)
+        result = apply("add", scaled, one) if is_traced else np.add(scaled, one)
+    return result
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Record `np.ix_` of integer vectors."""
+    vectors = [operand(each, "ix_") for each in args]
+    for each in vectors:
+        if ndim_of(each) != 1:
+            raise ValueError("ix_: vectors only")
+        if isinstance(each, Traced) and each.dtype.kind == "b":
+            raise TraceError(f"ix_: a traced mask has no known size: {place()}", op="ix_")
+    count = len(vectors)
+    found = []
+    for at, each in enumerate(vectors):
+        known = each
+        if not isinstance(each, Traced) and each.dtype.kind == "b":
+            (known,) = each.nonzero()
+        found.append(_reshaped(known, (1,) * at + (-1,) + (1,) * (count - at - 1)))
+    return tuple(found)
+
+
+def _of_shape(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that reads of an array its shape alone."""
+
+    def call(arr: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(np.broadcast_to(0, shape_of(arr)), *args, **kwargs)
+
+    return call
+
+
 def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(value, Traced):
         return broadcast_to(value, shape)
@@ -348,6 +437,13 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.delete: delete,
     np.insert: insert,
     np.pad: pad,
+    np.apply_along_axis: apply_along_axis,
+    np.vander: vander,
+    np.polyval: polyval,
+    np.ix_: ix_,
+    np.diag_indices_from: _of_shape(np.diag_indices_from),
+    np.tril_indices_from: _of_shape(np.tril_indices_from),
+    np.triu_indices_from: _of_shape(np.triu_indices_from),
 }
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = unstack

@@ -61,8 +61,8 @@ def axes_of(axis: Any, ndim: int, op: str) -> tuple[int, ...]:
 def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> Traced:
     """Record `np.reshape`; one dim may be -1."""
     source = operand(a, "reshape")
-    if order not in ("C", "A", "K"):
-        raise ValueError(f"reshape: order: {order!r}\nhint: reshape(x.T, shape[::-1]).T")
+    if order not in ("C", "A", "K", "F"):
+        raise ValueError(f"reshape: order={order!r}\nhint: 'C', 'F' or 'A'")
     del copy
     wanted = list(integers(shape, "reshape"))
     if wanted.count(-1) > 1:
@@ -76,6 +76,8 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
         wanted[wanted.index(-1)] = source.size // rest
     if tuple(wanted) == source.shape:
         return alias(source)
+    if order == "F" and source.ndim + len(wanted) > 2:
+        return transpose(reshape(transpose(source), wanted[::-1]))
     return view(source, "reshape", shape=tuple(wanted))
 
 

@@ -49,6 +49,39 @@ FUNCTIONS = {
         np.block([x[0, 0], 2.0]),
         np.block(x),
     ],
+    "apply_along_axis": lambda np, x: [
+        np.apply_along_axis(lambda row: row * row[0], 1, x),
+        np.apply_along_axis(lambda row: row[1], 0, x),
+        np.apply_along_axis(lambda row: row[:2].reshape(1, 2) * 3, -1, x),
+    ],
+    "vander": lambda np, x: [
+        np.vander(x[0, 0]),
+        np.vander(x[0, 0], 2, increasing=True),
+        np.vander(x[0, 0] * 0, 3),
+        np.vander(x[0, 0], 1),
+    ],
+    "polyval": lambda np, x: [
+        np.polyval(x[0, 0], x[1]),
+        np.polyval([1.0, 2, 3], x),
+        np.polyval(x[0, 0], 2.0),
+    ],
+    "ix": lambda np, x: [x[0][np.ix_([0, 2], [True, False, True, False])]],
+    "indices": lambda np, x: [
+        x[0, :, :3][np.diag_indices_from(x[0, :, :3])],
+        x[0, :, :3][np.tril_indices_from(x[0, :, :3], -1)],
+        x[0][np.triu_indices_from(x[0], 1)],
+    ],
+    "order": lambda np, x: [
+        np.reshape(x, (4, -1), order="F"),
+        x.reshape(6, 4, order="F"),
+        x.ravel("F"),
+        x.flatten("F"),
+        x[0, 0].reshape(2, 2, order="F"),
+    ],
+    "take_modes": lambda np, x: [
+        np.take(x, [5, -9, 1], mode="clip"),
+        np.take(x, np.array([[5, -9]]), axis=1, mode="wrap"),
+    ],
     "meshgrid": lambda np, x: [
         *np.meshgrid(x[0, 0], x[1, 1, :3]),
         *np.meshgrid(x[0, 0], P[0], indexing="ij", sparse=True),
