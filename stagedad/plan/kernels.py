@@ -72,7 +72,7 @@ class Kernel:
         self.ufunc = ufunc
         self.capsule = capsule
         self.inner = inner
-        """The loop that `sum_rows` adds rows with."""
+        """The loop that `sum_rows` adds rows with, or whose flag `checked` looks at."""
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
@@ -153,6 +153,12 @@ def sum_rows_kernel(dtype: DType) -> Kernel:
     """Return the loop (source, scratch, target) that adds many rows of `dtype`."""
     add = _resolve(np.add, (dtype, dtype))
     return Kernel("sum_rows", (dtype, dtype, dtype), inner=add)
+
+
+@lru_cache(maxsize=256)
+def checked_kernel(inner: Kernel) -> Kernel:
+    """Return the loop of `inner` that fails where it raises the invalid flag."""
+    return Kernel("checked", inner.dtypes, inner=inner)
 
 
 def copy_kernel(dtype: DType) -> Kernel:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 # The rules register themselves.
-from stagedad.plan import elementwise, indexing, products, reducing, shaping  # noqa: F401
+from stagedad.plan import elementwise, indexing, linear, products, reducing, shaping  # noqa: F401
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune
 from stagedad.plan._lower import lower
 from stagedad.plan._step import Step

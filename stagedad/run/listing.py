@@ -88,5 +88,5 @@ def _kind(step: Step) -> str:
     if step.kind == SUM or step.operands[0] is step.operands[-1]:
         return "reduce"
     if step.kernel.inner is not None:
-        return "reduce"
+        return "gufunc" if step.kernel.name == "checked" else "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

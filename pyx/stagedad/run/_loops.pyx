@@ -54,6 +54,11 @@ cdef extern from "stagedad/run/sum_rows.h":
         void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
     ) noexcept nogil
 
+cdef extern from "stagedad/run/checked.h":
+    int sad_checked(
+        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
+    ) noexcept nogil
+
 cdef const char *CALL_INFO = "numpy_1.24_ufunc_call_info"
 
 cdef dict _own_loops():
@@ -71,7 +76,7 @@ cdef object making = RLock()
 
 def own_loop_names():
     """Names of stagedad's own loops, sorted."""
-    return sorted([*OWN, "sum_rows"])
+    return sorted([*OWN, "checked", "sum_rows"])
 
 
 cdef class Loop:
@@ -98,6 +103,8 @@ cdef Loop _make(object kernel):
     if kernel.inner is not None:
         loop.owner = native(kernel.inner)
         loop.kernel.loop = sad_sum_rows
+        if kernel.name == "checked":
+            loop.kernel.loop = sad_checked
         loop.kernel.context = &(<Loop> loop.owner).kernel
         loop.needs_gil = (<Loop> loop.owner).needs_gil
     elif kernel.ufunc is None:
