@@ -10,22 +10,10 @@ from stagedad.plan.kernels import loops_enabled
 from stagedad.run import compile
 from stagedad.types import TensorType
 
-KINDS = [
-    "inv",
-    "solve",
-    "det",
-    "slogdet",
-    "cholesky",
-    "eigh",
-    "eigvalsh",
-    "svdvals",
-    "tril",
-    "triu",
-    "fft",
-    "ifft",
-]
-if hasattr(np.linalg._umath_linalg, "svd_s"):
-    KINDS += ["svd", "rfft", "irfft"]
+KINDS = ["inv", "solve", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "tril", "triu"]
+KINDS += ["fft", "ifft", "rfft", "irfft"]
+# NumPy's gufuncs of singular values had other names before these.
+KINDS += ["svd", "svdvals"] if hasattr(np.linalg._umath_linalg, "svd_s") else []
 
 
 def program(kind, *types, **attributes):
