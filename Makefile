@@ -6,7 +6,7 @@ STUBBED = $(subst /,.,$(patsubst %.pyi,%,$(shell find stagedad -name '_*.pyi')))
 SOURCES = $(shell find cuda -name '*.cu' -o -name '*.cuh') $(wildcard stagedad/include/*)
 
 .DEFAULT_GOAL = help
-.PHONY: help install build debug clean size test soak lint bench bench-report dist ci
+.PHONY: help install build debug clean size test soak lint threads bench bench-report instructions dist ci
 
 help:  ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,11 +42,19 @@ lint:  ## ruff, mypy, stubtest, cython-lint, clang-format
 	cython-lint pyx
 	$(if $(SOURCES),clang-format --dry-run -Werror $(SOURCES))
 
+threads:  ## eight threads on one program, compiled with gcc's ThreadSanitizer
+	STAGEDAD_SANITIZE=thread $(PYTHON) setup.py -q build -b build/thread --build-lib build/thread/lib
+	cd build/thread && PYTHONPATH=lib OPENBLAS_NUM_THREADS=1 setarch -R \
+	    env LD_PRELOAD=$$(gcc -print-file-name=libtsan.so) $(PYTHON) ../../tests/run/test_threads.py
+
 bench:  ## run bench/
 	pytest bench
 
 bench-report:  ## the tables of targets with the measured column filled
 	$(PYTHON) bench/report.py
+
+instructions:  ## instructions executed by small calls, counted by callgrind
+	$(PYTHON) bench/instructions.py
 
 dist:  ## sdist -> wheel -> fresh environment -> tests, sources out of reach
 	.ci/dist

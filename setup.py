@@ -1,7 +1,7 @@
 """Build of the compiled modules and of the generated ones; pyproject.toml says the rest.
 
 STAGEDAD_DEBUG=1 turns the bounds, None and initialisation checks of Cython on and defines
-STAGEDAD_DEBUG for C.
+STAGEDAD_DEBUG for C.  STAGEDAD_SANITIZE=thread compiles with that sanitizer of the compiler's.
 """
 
 import os
@@ -19,7 +19,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 DEBUG = os.environ.get("STAGEDAD_DEBUG", "0") not in ("", "0")
-VARIANT = "debug" if DEBUG else "release"
+SANITIZE = os.environ.get("STAGEDAD_SANITIZE", "")
+VARIANT = ("debug" if DEBUG else "release") + (f"-{SANITIZE}" if SANITIZE else "")
 
 DIRECTIVES = {
     "language_level": 3,
@@ -35,7 +36,9 @@ DIRECTIVES = {
 }
 # -ffp-contract=off: a fused multiply-add rounds once where NumPy rounds twice.
 COMPILE_ARGS = ["-fno-strict-aliasing", "-ffp-contract=off", "-Wno-unused-function"]
-COMPILE_ARGS += ["-Og", "-g"] if DEBUG else ["-O3", "-g0"]
+COMPILE_ARGS += ["-Og", "-g"] if DEBUG else ["-O1", "-g"] if SANITIZE else ["-O3", "-g0"]
+SANITIZE_ARGS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+COMPILE_ARGS += SANITIZE_ARGS
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")]
 MACROS += [("STAGEDAD_DEBUG", "1")] if DEBUG else [("NDEBUG", None)]
 
@@ -50,6 +53,7 @@ def extensions() -> list[Extension]:
             include_dirs=["pyx", path.parent.as_posix(), numpy.get_include()],
             define_macros=MACROS,
             extra_compile_args=COMPILE_ARGS,
+            extra_link_args=SANITIZE_ARGS,
             depends=[stamp],
         )
         for path in sorted(
@@ -63,7 +67,7 @@ def variant_stamp() -> str:
 
     Modules are rebuilt when a dependency is newer; directives and flags are in no file.
     """
-    stamp = ROOT / "build" / "variant.txt"
+    stamp = ROOT / "build" / f"variant{'-' + SANITIZE if SANITIZE else ''}.txt"
     text = f"{VARIANT} {sys.version} numpy {numpy.__version__}\n{DIRECTIVES}\n{COMPILE_ARGS}\n"
     if not stamp.exists() or stamp.read_text() != text:
         stamp.parent.mkdir(exist_ok=True)

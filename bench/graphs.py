@@ -22,6 +22,18 @@ def chain(nodes: int, elements: int = 16) -> sd.Graph:
     return graph
 
 
+def chained(c: Any, b: Any, nodes: int) -> Any:
+    """Compute the same chain on values of any library that has the operators."""
+    for i in range(nodes):
+        if i % 3 == 0:
+            c = c * b
+        elif i % 3 == 1:
+            c = c + b
+        else:
+            c = c - b
+    return c
+
+
 def fan_out(width: int) -> tuple[sd.Graph, Any, Any]:
     """Build a graph where one value has `width` uses; gives it, and a value without any."""
     graph = sd.Graph()

@@ -10,7 +10,17 @@ array([2., 4.])
 """
 
 from stagedad import errors, ops
-from stagedad.front import grad, jit, stop_gradient, trace, value_and_grad, vjp
+from stagedad.front import (
+    cache_info,
+    clear_caches,
+    explain,
+    grad,
+    jit,
+    stop_gradient,
+    trace,
+    value_and_grad,
+    vjp,
+)
 from stagedad.ir import Graph, Node, SymbolicValue, Use, Value, parse_graph
 from stagedad.run import Pair, Program, compile
 from stagedad.transform import (
@@ -39,11 +49,14 @@ __all__ = [
     "TensorType",
     "Use",
     "Value",
+    "cache_info",
+    "clear_caches",
     "compile",
     "cse",
     "dce",
     "differentiate",
     "errors",
+    "explain",
     "fold",
     "grad",
     "is_differentiable",

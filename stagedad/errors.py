@@ -126,8 +126,12 @@ class StaleHandle(StagedadError, ReferenceError):
     """A handle whose node or value was destroyed."""
 
 
+class BusyError(StagedadError, RuntimeError):
+    """A graph was edited while someone else was reading or changing it."""
+
+
 class VerifyError(StagedadError, AssertionError):
-    """A graph that breaks an invariant of the IR; always a bug in a pass."""
+    """A graph that breaks an invariant of the IR, or a staged pair that is not one."""
 
 
 class TraceError(StagedadError, TypeError):

@@ -26,6 +26,7 @@ BUILTINS = {
     "FormatError": ValueError,
     "ExportError": NotImplementedError,
     "KernelError": RuntimeError,
+    "BusyError": RuntimeError,
 }
 
 

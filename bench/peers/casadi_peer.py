@@ -8,6 +8,8 @@ caller's arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial, reduce
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,8 @@ from typing import Any
 import casadi
 import numpy
 
-from bench.peers import Missing, Step
+from bench import graphs
+from bench.peers import Missing, Step, Transforming
 from bench.rows import Array, Row
 
 NUMPY = SimpleNamespace(
@@ -89,6 +92,60 @@ def _function(row: Row, size: int) -> Any:
     seed = kind(1) if row.cotangent is None else symbols[-1]
     (gradients,) = casadi.reverse([value], [symbols[i] for i in row.wrt], [[seed]])
     return casadi.Function(row.name, symbols, [value, *gradients])
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """Let CasADi keep all nodes: it makes c of c + b - b, and a third of the chain is left."""
+    casadi.GlobalOptions.setSimplificationOnTheFly(False)
+    try:
+        yield
+    finally:
+        casadi.GlobalOptions.setSimplificationOnTheFly(True)
+
+
+@_as_written()
+def _chain(nodes: int) -> tuple[Any, ...]:
+    a, b = (casadi.MX.sym(name, 16) for name in "ab")
+    return a, b, graphs.chained(a, b, nodes)
+
+
+def _differentiate(nodes: int) -> Any:
+    a, b, c = _chain(nodes)
+    g = casadi.MX.sym("g", 16)
+
+    @_as_written()
+    def reverse() -> tuple[list[Any], list[Any]]:
+        (gradients,) = casadi.reverse([c], [a, b], [[g]])
+        return [a, b, g], [c, *gradients]
+
+    return reverse
+
+
+def _ready(differentiated: tuple[list[Any], list[Any]]) -> Any:
+    return lambda: casadi.Function("chain", *differentiated)
+
+
+def _results(differentiated: tuple[list[Any], list[Any]], *arrays: Array) -> tuple[Any, ...]:
+    results: tuple[Any, ...] = _ready(differentiated)()(*arrays)
+    return results
+
+
+def _first(operations: int, x: Array) -> Any:
+    """In matrices: the function is called on symbols, and what it gives is differentiated."""
+    np = SimpleNamespace(tanh=casadi.tanh, sum=casadi.sum1)
+    model = graphs.operations(operations, np)
+
+    def first() -> tuple[Any, ...]:
+        symbol = casadi.MX.sym("x", len(x))
+        value = model(symbol)
+        both = casadi.Function("both", [symbol], [value, casadi.gradient(value, symbol)])
+        return tuple(both(x))
+
+    return first
+
+
+TRANSFORMING = Transforming(_differentiate, _results, _first, ready=_ready, create=_chain)
 
 
 def _scalars(symbol: Any, shape: tuple[int, ...]) -> Array:

@@ -31,7 +31,7 @@ def make_value(row: Row, size: int) -> Step:
     return partial(row.function, np, *row.arguments(size))
 
 
-def chain(a: Array, b: Array, g: Array) -> tuple[Array, Array, Array]:
+def chain(a: Array, b: Array, g: Array, nodes: int = 100) -> tuple[Array, Array, Array]:
     """Gives c, da, db. Only the left operands of products are needed on the way back.
 
     In place, but for one element: there NumPy's check for overlap costs more than a new
@@ -41,7 +41,7 @@ def chain(a: Array, b: Array, g: Array) -> tuple[Array, Array, Array]:
     reuse = b.size > 1
     factors = []
     c = a
-    for i in range(100):
+    for i in range(nodes):
         if i % 3 == 0:
             factors.append(c)
             c = mul(c, b)
@@ -51,7 +51,7 @@ def chain(a: Array, b: Array, g: Array) -> tuple[Array, Array, Array]:
             c = sub(c, b, c if reuse else None)
     g, db = g.copy(), np.zeros_like(b)
     product = np.empty_like(b) if reuse else None
-    for i in reversed(range(100)):
+    for i in reversed(range(nodes)):
         if i % 3 == 0:
             db = add(db, mul(g, factors.pop(), product), db if reuse else None)
             g = mul(g, b, g if reuse else None)
@@ -93,6 +93,19 @@ def logistic(w: Array, x: Array, y: Array) -> tuple[Any, Array]:
     dw = e @ x
     dw /= -count
     return value, dw
+
+
+def operations(count: int, x: Array) -> tuple[Any, Array]:
+    """Gives value and dx of `graphs.operations`: c = tanh(c x + 0.5) over and over."""
+    values = [x]
+    for _ in range((count - 1) // 3):
+        values.append(np.tanh(values[-1] * x + 0.5))
+    g, dx = np.ones_like(x), np.zeros_like(x)
+    for before, after in zip(values[-2::-1], values[:0:-1], strict=True):
+        g = g * (1 - after * after)
+        dx += g * before
+        g = g * x
+    return values[-1].sum(), dx + g
 
 
 def mlp(

@@ -8,9 +8,10 @@ from typing import Any
 import numpy
 
 import stagedad.numpy
-from bench.peers import Step
+from bench import graphs
+from bench.peers import Step, Transforming
 from bench.rows import Array, Row
-from stagedad import compile, differentiate, jit, trace, value_and_grad, vjp
+from stagedad import Gradient, compile, differentiate, jit, trace, value_and_grad, vjp
 
 
 def make(row: Row, size: int) -> Step:
@@ -38,6 +39,33 @@ def make_buffers(row: Row, size: int) -> Step:
     program, arrays = _joint(row, size)
     results = tuple(numpy.empty_like(result) for result in program(*arrays))
     return partial(_into, program.run, arrays, results)
+
+
+def _differentiate(nodes: int) -> Any:
+    return partial(differentiate, graphs.chain(nodes), [True, True])
+
+
+def _results(gradient: Gradient, *arrays: Array) -> tuple[Array, ...]:
+    return tuple(compile(gradient).joint(*arrays))
+
+
+def _ready(gradient: Gradient) -> Any:
+    """Plan for the types that the graph has; that is all there is to do before it runs."""
+    types = [value.type for value in (*gradient.f.inputs, gradient.f.outputs[0])]
+
+    def ready() -> Any:
+        program = compile(gradient).joint
+        program.specialise(types)
+        return program
+
+    return ready
+
+
+def _first(operations: int, x: Array) -> Any:
+    return partial(value_and_grad(graphs.operations(operations, stagedad.numpy)), x)
+
+
+TRANSFORMING = Transforming(_differentiate, _results, _first, ready=_ready, create=graphs.chain)
 
 
 def _flat(staged: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

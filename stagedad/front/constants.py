@@ -47,7 +47,8 @@ class Constants:
         self.reached = reached
         self.has_local_arrays = False
         self._held: dict[int, _Held] = {}
-        self._numbers: dict[tuple[Any, ...], Value] = {}
+        self.numbers: dict[tuple[Any, ...], Value] = {}
+        """(type, number, dtype) -> the constant made for it."""
         self._inherited: list[_Held] = []
         self.watched: list[np.ndarray[Any, Any]] = []
         """Closed-over arrays whose contents the trace depends on, not the graph."""
@@ -61,7 +62,7 @@ class Constants:
         # Zeros of both signs are equal keys, and NaN is no key at all.
         is_complex = isinstance(number, (complex, np.complexfloating))
         reusable = number == number and number != 0 and not is_complex
-        found = self._numbers.get(key) if reusable else None
+        found = self.numbers.get(key) if reusable else None
         if found is not None:
             return found
         plain = np.asarray(number).astype(dtype) if isinstance(number, np.generic) else number
@@ -76,7 +77,7 @@ class Constants:
         if isinstance(number, np.generic):
             self.has_local_arrays = True  # it may have been read from a closed-over array
         if reusable:
-            self._numbers[key] = value
+            self.numbers[key] = value
         return value
 
     def array(self, array: np.ndarray[Any, Any]) -> Value:

@@ -8,12 +8,12 @@ under operators, and becomes a plain scalar in a ufunc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from stagedad.errors import DTypeError, TraceError
+from stagedad.errors import DTypeError
+from stagedad.front._traced import quick
 from stagedad.front.constants import number_dtype, plain_operand
 from stagedad.front.location import place
 from stagedad.front.tracing import Trace, Traced, new_tracer, owner
@@ -28,13 +28,8 @@ _EXAMPLE: Final[dict[str, Any]] = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 _COMPARISONS: Final = frozenset(
     {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 )
-_LOGICAL: Final = {
-    "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or",
-    "bitwise_xor": "not_equal",
-    "invert": "logical_not",
-}
 _literal_dtypes: dict[tuple[DType, type], DType] = {}
+LITERALS_LIMIT: Final = 256
 
 
 def has_traced(value: Any) -> bool:
@@ -60,6 +55,12 @@ def operand(value: Any, op: str) -> Any:
     if isinstance(value, (list, tuple)) and has_traced(value):
         return _array_of(value)
     return plain_operand(value, op)
+
+
+def array_operand(value: Any, op: str) -> Any:
+    """As `operand`, with a number as a 0-d array."""
+    known = operand(value, op)
+    return known if isinstance(known, Traced) else np.asarray(known)
 
 
 def common_dtype(operands: Sequence[Any]) -> DType:
@@ -117,6 +118,8 @@ def _with_number(trace: Trace, operands: Sequence[Any], number: int) -> list[Val
     key = (other.dtype if hasattr(other, "dtype") else number_dtype(other), weak_type)
     dtype = _literal_dtypes.get(key)
     if dtype is None:
+        if len(_literal_dtypes) >= LITERALS_LIMIT:
+            _literal_dtypes.clear()
         dtype = _literal_dtypes[key] = common_dtype(operands)
     pair = [trace.value(other), _in_dtype(trace, operands[number], dtype)]
     return pair if number == 1 else pair[::-1]
@@ -138,9 +141,9 @@ def apply(kind: str, *operands: Any, operator: bool = False) -> Traced:
 
     `operator`: Python's own, under which Python numbers stay weak.
     """
-    quick = _quick_values(operands)
-    if quick is not None:
-        return quick[0].emit(kind, quick[1])
+    recorded = quick(kind, operands)
+    if recorded is not None:
+        return recorded
     known = [operand(each, kind) for each in operands]
     if kind in _COMPARISONS:
         kind, known = _in_range(kind, known)
@@ -177,31 +180,6 @@ def _in_range(kind: str, known: list[Any]) -> tuple[str, list[Any]]:
     return kind, known
 
 
-def _quick_values(operands: Sequence[Any]) -> tuple[Trace, list[Value]] | None:
-    """Return trace and values of typed operands of one trace and Python floats beside them.
-
-    These are nearly all operations; None for the others, which `values` knows.
-    """
-    trace: Trace | None = None
-    dtype: DType | None = None
-    for each in operands:
-        if isinstance(each, Traced):
-            if each._weak or (trace is not None and each._trace is not trace):
-                return None
-            trace, dtype = each._trace, each.dtype
-    if trace is None or dtype is None:
-        return None
-    found = []
-    for each in operands:
-        if isinstance(each, Traced):
-            found.append(each._value)
-        elif len(operands) == 2 and type(each) in (float, int) and dtype.kind == "f":
-            found.append(trace.constants.number(each, dtype))
-        else:
-            return None
-    return trace, found
-
-
 def astype(value: Any, dtype: Any) -> Any:
     """Return a traced value, array or number in another dtype."""
     target = canonical_dtype(dtype, "astype")
@@ -236,36 +214,22 @@ def positive(value: Any, *, operator: bool = False) -> Traced:
     return apply("copy", known, operator=operator)
 
 
-def logical(kind: str, *operands: Any) -> Traced:
-    """Record a bitwise operation: that of booleans, which is a logical one.
-
-    Raises: TraceError for integers.
-    """
-    known = [operand(each, kind) for each in operands]
-    dtypes = [getattr(each, "dtype", None) or number_dtype(each) for each in known]
-    if any(dtype.kind != "b" for dtype in dtypes):
-        raise TraceError(
-            f"{kind}: booleans only on traced values: {', '.join(map(str, dtypes))} "
-            f"({place()})",
-            op=kind,
-            hint="bits of integers are for outside of the traced function",
-        )
-    return apply(_LOGICAL[kind], *known)
-
-
-def reciprocal(value: Any) -> Traced:
-    """Record `1 / value`, which NumPy gives in the dtype of `value`."""
-    if value.dtype.kind not in "fc":
-        raise TraceError(
-            f"np.reciprocal: integers are not supported on traced values: {value.type} "
-            f"({place()})",
-            hint="write 1.0 / x",
-        )
-    return apply("div", 1.0, value)
-
-
-UFUNCS: Final[dict[Any, Callable[..., Traced]]] = {}
+UFUNCS: Final[dict[Any, Callable[..., Any]]] = {}
 """NumPy's ufuncs -> functions that record them."""
+
+_KINDS: Final[dict[Any, str]] = {}  # those that are recorded as one op, with its kind
+
+
+def quick_ufunc(ufunc: Any, operands: tuple[Any, ...]) -> Traced | None:
+    """Record a ufunc on plain operands; None for what takes a closer look."""
+    kind = _KINDS.get(ufunc)
+    return None if kind is None else quick(kind, operands)
+
+
+def record_by(ufunc: Any, function: Callable[..., Any]) -> None:
+    """Make `function` what records a ufunc, where it is more than one op on the operands."""
+    UFUNCS[ufunc] = function
+    _KINDS.pop(ufunc, None)
 
 
 def _fill_ufuncs() -> None:
@@ -275,12 +239,15 @@ def _fill_ufuncs() -> None:
     for kind, op in OPS.items():
         if op.ufunc is not None and op.ufunc not in UFUNCS:
             UFUNCS[op.ufunc] = recorder(kind)
-    for name in _LOGICAL:
-        UFUNCS[getattr(np, name)] = partial(logical, name)
-    UFUNCS[np.positive] = positive
-    UFUNCS[np.power] = power
+            if op.has_one_result:
+                _KINDS[op.ufunc] = kind
+        for alias in op.aliases:
+            other = getattr(np, alias, None)
+            if isinstance(other, np.ufunc):
+                UFUNCS.setdefault(other, recorder(kind))
+    record_by(np.positive, positive)
+    record_by(np.power, power)
     UFUNCS.setdefault(np.conjugate, recorder("conj"))
-    UFUNCS.setdefault(np.reciprocal, reciprocal)
 
 
 def _array_of(nested: Sequence[Any]) -> Traced:

@@ -8,12 +8,12 @@ Indices are read and checked against the bounds at run time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index as as_index
 from typing import Any, Final
 
 import numpy as np
 
 from stagedad.errors import TraceError
+from stagedad.front._indexing import basic, plain_keys
 from stagedad.front.elementwise import apply, has_traced, operand
 from stagedad.front.location import place
 from stagedad.front.shaping import alias, axes_of, moveaxis, reshape, shared
@@ -27,12 +27,12 @@ def getitem(source: Traced, key: Any) -> Traced:
 
     Raises: IndexError as NumPy does; TraceError if the key has a traced mask.
     """
+    keys = plain_keys(key, source.ndim)
+    if keys is not None:
+        return _viewed(source, keys)
     keys = _keys(source, key)
     if not any(isinstance(each, (np.ndarray, Traced)) for each in keys):
-        result = _basic(source, keys)
-        if result is source:
-            return alias(source)
-        return shared(result, source) if result.ndim else result
+        return _viewed(source, keys)
     # Beside an index array an int is one too, so that every key stands for one axis now.
     arrays = [np.asarray(each) if _is_int(each) else each for each in keys]
     axes = [i for i, each in enumerate(arrays) if isinstance(each, (np.ndarray, Traced))]
@@ -59,17 +59,6 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
             source._trace.constants.watch(indices)
         where = np.take(np.arange(source.shape[axis]), where, mode=mode)
     return _advanced(source, [where], [axis % source.ndim])
-
-
-def diff(a: Any, n: int = 1, axis: int = -1) -> Traced:
-    """Record `np.diff`."""
-    source = operand(a, "diff")
-    (along,) = axes_of(axis, source.ndim, "diff")
-    lead = (_ALL,) * along
-    for _ in range(n):
-        upper, lower = source[(*lead, slice(1, None))], source[(*lead, slice(None, -1))]
-        source = apply("not_equal" if source.dtype.kind == "b" else "sub", upper, lower)
-    return source  # type: ignore[no-any-return]
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Traced:
@@ -151,63 +140,23 @@ def _mask(source: Traced, mask: np.ndarray[Any, Any], axis: int) -> list[Any]:
     return list(mask.nonzero())
 
 
+def _viewed(source: Traced, keys: Sequence[Any]) -> Traced:
+    result = _basic(source, keys)
+    if result is source:
+        return alias(source)
+    return shared(result, source) if result.shape else result
+
+
 def _basic(source: Traced, keys: Sequence[Any]) -> Traced:
     """Record ints, slices and None; `source` itself if they change nothing."""
-    start: list[int] = []
-    stop: list[int | None] = []
-    step: list[int] = []
-    sliced: list[int] = []
-    shape: list[int] = []
-    for each in keys:
-        if each is None:
-            shape.append(1)
-            continue
-        axis = len(sliced)
-        length = source.shape[axis]
-        if isinstance(each, slice):
-            first, last, stride, count = _bounds(each, length)
-            shape.append(count)
-        else:
-            first, last, stride, count = _single(each, axis, length)
-        start.append(first)
-        stop.append(last)
-        step.append(stride)
-        sliced.append(count)
+    attributes, sliced, shape = basic(keys, source.shape)
     result = source
     trace = source._trace
-    if tuple(sliced) != source.shape or any(stride != 1 for stride in step):
-        attributes: dict[str, Any] = {
-            "start": tuple(start), "stop": tuple(stop), "step": tuple(step)
-        }  # fmt: skip
+    if attributes is not None:
         result = trace.emit("slice", (result._value,), attributes)
-    if tuple(shape) != result.shape:
-        result = trace.emit("reshape", (result._value,), {"shape": tuple(shape)})
+    if shape != sliced:
+        result = trace.emit("reshape", (result._value,), {"shape": shape})
     return result
-
-
-def _bounds(key: slice, length: int) -> tuple[int, int | None, int, int]:
-    """Return start, stop, step as the `slice` op takes them, and the length of the result."""
-    first, last, stride = key.indices(length)
-    count = len(range(first, last, stride))
-    if count == 0:
-        return 0, 0, 1, 0
-    if count == 1:
-        return first, first + 1, 1, 1
-    return first, (None if last < 0 else last), stride, count
-
-
-def _single(key: Any, axis: int, length: int) -> tuple[int, int, int, int]:
-    try:
-        at = as_index(key)
-    except TypeError as error:
-        raise IndexError(
-            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
-            f"or boolean arrays are valid indices: {type(key).__name__}"
-        ) from error
-    if not -length <= at < length:
-        raise IndexError(f"index {at} is out of bounds for axis {axis} with size {length}")
-    at %= length
-    return at, at + 1, 1, 1
 
 
 def _advanced(source: Traced, arrays: Sequence[Any], axes: Sequence[int]) -> Traced:

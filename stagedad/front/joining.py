@@ -157,6 +157,26 @@ def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Traced:
     return trace.emit("where", [trace.value(test), *values(trace, branches)])
 
 
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Traced:
+    """Record `np.select`: the first condition that holds has the choice."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(
+            f"select: not one choice a condition: {len(condlist)}, {len(choicelist)}"
+        )
+    tests = [operand(each, "select") for each in condlist]
+    for each in tests:
+        if np.result_type(each.dtype if isinstance(each, Traced) else each) != np.bool_:
+            raise TypeError(f"select: a condition is not of booleans: {place()}")
+    choices = [operand(each, "select") for each in (*choicelist, default)]
+    dtype = common_dtype(choices)
+    found: Any = astype(choices.pop(), dtype)
+    for test, choice in zip(reversed(tests), reversed(choices), strict=True):
+        known = astype(choice, dtype)
+        traced = any(isinstance(each, Traced) for each in (test, known, found))
+        found = where(test, known, found) if traced else np.where(test, known, found)
+    return found  # type: ignore[no-any-return]
+
+
 def clip(
     a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *,
     min: Any = NO_VALUE, max: Any = NO_VALUE, **kwargs: Any,

@@ -16,15 +16,14 @@ _INSIDE = tuple(
         for separator in ("/", "\\")
     ]
 )
-_is_inside: dict[str, bool] = {}  # file name -> whether its frames are passed over
 
 
 def user_location() -> tuple[str, int]:
     """Return file and line of the nearest frame outside of stagedad and NumPy.
 
-    Cost: a dict look-up a frame.
+    Cost: a dict look-up a frame, and a search among its lines.
     """
-    return find(_is_inside, _decide)
+    return find(is_outside)
 
 
 def place() -> str:
@@ -33,5 +32,6 @@ def place() -> str:
     return f"{file}:{line}"
 
 
-def _decide(file: str) -> bool:
-    return file.startswith(_INSIDE) or file.startswith("<frozen")
+def is_outside(file: str) -> bool:
+    """Return whether code of `file` is the user's."""
+    return not (file.startswith(_INSIDE) or file.startswith("<frozen"))

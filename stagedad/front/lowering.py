@@ -8,10 +8,9 @@ from typing import NamedTuple
 from stagedad.errors import NotScalar
 from stagedad.front.capture import Captured, Output
 from stagedad.front.signature import Leaf, Signature
-from stagedad.front.tracing import known_type
 from stagedad.front.tree import LEAF, Tree, flatten, tuple_tree
 from stagedad.ir import Graph, Value
-from stagedad.transform import differentiate, joint, optimize
+from stagedad.transform import add_gradients, optimize
 
 
 class Options(NamedTuple):
@@ -50,28 +49,22 @@ def lower_call(captured: Captured) -> Lowered:
 def lower_gradient(
     captured: Captured, signature: Signature, names: Sequence[str], options: Options
 ) -> Lowered:
-    """Lower for `grad` and `value_and_grad`: value, gradient and auxiliaries in one graph."""
+    """Lower for `grad` and `value_and_grad`: value, gradient and auxiliaries in one graph.
+
+    The captured graph itself is extended.
+    """
     value, aux_tree, aux = _split_result(captured, options)
     _check_result(value, options)
     flags = wanted(signature, names, options)
     graph = captured.graph
     if aux:
         graph = stopped(graph, 1)
-    inputs = len(graph.inputs)
-    gradient = differentiate(
-        graph, flags + [False] * (inputs - len(flags)), nan_policy=options.nan_policy
-    )
-    both = joint(gradient)
-    result = Graph()
-    operands = [result.add_input(v.type, name=v.name) for v in both.inputs[:inputs]]
-    seeds = [result.constant(1, dtype=known_type(v).dtype) for v in both.inputs[inputs:]]
-    outputs = result.inline(both, operands + seeds)
-    real = len(graph.outputs)
-    grads = list(outputs[real:])
+    outer = [False] * (len(graph.inputs) - len(flags))
+    outputs, grads = add_gradients(graph, flags + outer, nan_policy=options.nan_policy)
     if options.holomorphic:
-        grads = [result.insert("conj", each) for each in grads]
+        grads = tuple([graph.insert("conj", each) for each in grads])
     head = [_Slot(value, outputs[0], value.is_scalar)]
-    rest = iter(outputs[1:real])
+    rest = iter(outputs[1:])
     aux_slots = [
         _Slot(each, None if each.type is None else next(rest), each.is_scalar) for each in aux
     ]
@@ -84,10 +77,10 @@ def lower_gradient(
         tree = tuple_tree(tuple_tree(LEAF, aux_tree) if options.has_aux else LEAF, grad_tree)
     for slot in slots:
         if slot.value is not None:
-            result.register_output(slot.value)
-    optimize(result)
+            graph.register_output(slot.value)
+    optimize(graph)
     is_scalar = tuple([slot.is_scalar for slot in slots if slot.value is not None])
-    return Lowered(result, tree, tuple([slot.output for slot in slots]), is_scalar)
+    return Lowered(graph, tree, tuple([slot.output for slot in slots]), is_scalar)
 
 
 class _Slot(NamedTuple):

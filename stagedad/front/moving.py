@@ -359,27 +359,6 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Traced:  # noqa: 
     return stack(powers[:count] if increasing else powers[count - 1 :: -1], 1)
 
 
-def polyval(p: Any, x: Any) -> Any:
-    """Record `np.polyval`, by Horner's rule."""
-    coefficients, at = operand(p, "polyval"), operand(x, "polyval")
-    shape = shape_of(coefficients)
-    if len(shape) != 1:
-        raise ValueError("polyval: the coefficients must be a vector")
-    result: Any = (
-        np.zeros_like(at) if not isinstance(at, Traced) else np.zeros(at.shape, at.dtype)
-    )
-    for number in range(shape[0]):
-        scaled: Any = (
-            apply("mul", result, at)
-            if isinstance(result, Traced) or isinstance(at, Traced)
-            else np.multiply(result, at)
-        )
-        one = coefficients[number]
-        is_traced = isinstance(scaled, Traced) or isinstance(one, Traced)
-        result = apply("add", scaled, one) if is_traced else np.add(scaled, one)
-    return result
-
-
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Record `np.ix_` of integer vectors."""
     vectors = [operand(each, "ix_") for each in args]
@@ -439,7 +418,6 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.pad: pad,
     np.apply_along_axis: apply_along_axis,
     np.vander: vander,
-    np.polyval: polyval,
     np.ix_: ix_,
     np.diag_indices_from: _of_shape(np.diag_indices_from),
     np.tril_indices_from: _of_shape(np.tril_indices_from),

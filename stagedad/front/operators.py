@@ -7,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import DTypeError, ShapeError, TraceError
-from stagedad.front.elementwise import apply, astype, logical, positive, power
+from stagedad.front._traced import quick_two
+from stagedad.front.elementwise import apply, astype, is_weak, positive, power
 from stagedad.front.location import place
+from stagedad.front.numbers import bitwise
 from stagedad.front.products import matmul
-from stagedad.front.protocol import refusal
 from stagedad.front.tracing import Traced
 
 # With anything else an operator leaves the other operand to answer.
@@ -19,6 +20,9 @@ _OPERANDS: Final = (Traced, np.ndarray, np.generic, int, float, complex, list, t
 
 def _binary(kind: str) -> Any:
     def operator(self: Traced, other: Any) -> Any:
+        recorded = quick_two(kind, self, other)
+        if recorded is not None:
+            return recorded
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         return apply(kind, self, other, operator=True)
@@ -28,6 +32,9 @@ def _binary(kind: str) -> Any:
 
 def _reflected(kind: str) -> Any:
     def operator(self: Traced, other: Any) -> Any:
+        recorded = quick_two(kind, other, self)
+        if recorded is not None:
+            return recorded
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         return apply(kind, other, self, operator=True)
@@ -47,18 +54,23 @@ def _in_place(kind: str) -> Any:
     return operator
 
 
-def _unsupported(name: str) -> Any:
+def _bits(kind: str, *, reflected: bool = False) -> Any:
     def operator(self: Traced, other: Any) -> Any:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
-        raise refusal(name, [self, other])
+        pair = (other, self) if reflected else (self, other)
+        result = bitwise(kind, *pair)
+        result._weak = all(map(is_weak, pair)) and result.dtype.kind != "b"
+        return result
 
     return operator
 
 
-def _logical(kind: str) -> Any:
+def _bits_in_place(kind: str) -> Any:
     def operator(self: Traced, other: Any) -> Any:
-        return logical(kind, self, other) if isinstance(other, _OPERANDS) else NotImplemented
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return _assigned(self, bitwise(kind, self, other), kind)
 
     return operator
 
@@ -112,16 +124,29 @@ class Operators(Traced):
         return apply("abs", self, operator=True)
 
     def __invert__(self) -> Any:
-        return logical("invert", self)
+        return bitwise("invert", self)
 
-    __and__ = __rand__ = _logical("bitwise_and")
-    __or__ = __ror__ = _logical("bitwise_or")
-    __xor__ = __rxor__ = _logical("bitwise_xor")
-    __floordiv__ = __rfloordiv__ = _unsupported("floor_divide")
-    __mod__ = __rmod__ = _unsupported("remainder")
-    __divmod__ = __rdivmod__ = _unsupported("divmod")
-    __lshift__ = __rlshift__ = _unsupported("left_shift")
-    __rshift__ = __rrshift__ = _unsupported("right_shift")
+    def __divmod__(self, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return other // self, other % self
+
+    __and__ = __rand__ = _bits("bitwise_and")
+    __or__ = __ror__ = _bits("bitwise_or")
+    __xor__ = __rxor__ = _bits("bitwise_xor")
+    __iand__, __ior__ = _bits_in_place("bitwise_and"), _bits_in_place("bitwise_or")
+    __ixor__ = _bits_in_place("bitwise_xor")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
+    __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
+    __ifloordiv__, __imod__ = _in_place("floor_divide"), _in_place("remainder")
+    __lshift__, __rlshift__ = _bits("left_shift"), _bits("left_shift", reflected=True)
+    __rshift__, __rrshift__ = _bits("right_shift"), _bits("right_shift", reflected=True)
+    __ilshift__, __irshift__ = _bits_in_place("left_shift"), _bits_in_place("right_shift")
 
 
 def _assigned(target: Traced, result: Traced, kind: str) -> Traced:

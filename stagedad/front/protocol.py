@@ -20,8 +20,12 @@ from stagedad.front import (
     joining,
     linear,
     moving,
+    numbers,
+    ordering,
     products,
+    quantiles,
     reducing,
+    sequences,
     shaping,
 )
 from stagedad.front.elementwise import (
@@ -35,12 +39,11 @@ from stagedad.front.elementwise import (
     size_of,
 )
 from stagedad.front.location import place
-from stagedad.front.tracing import Traced
+from stagedad.front.tracing import Traced, current_trace
+from stagedad.ops import OPS, resolve
 from stagedad.types import canonical_dtype
 
 _ADVICE: Final = {
-    "argmax": "np.max and np.where need no index",
-    "argmin": "np.min and np.where need no index",
     "copyto": "np.where gives a new array",
     "put": "np.where gives a new array",
     "place": "np.where gives a new array",
@@ -48,16 +51,33 @@ _ADVICE: Final = {
     "fill_diagonal": "np.where(np.eye(n, dtype=bool), value, x) gives a new array",
     "allclose": "assert it outside of the traced function",
     "array_equal": "assert it outside of the traced function",
-    "piecewise": "np.where, once a condition",
-    "floor_divide": "np.floor(x / y) of floats",
-    "remainder": "x - np.floor(x / y) * y of floats",
-    "fmod": "x - np.floor(x / y) * y of floats",
-    "divmod": "np.floor(x / y) of floats, and what it leaves",
     **choosing.REFUSED,
     **linear.REFUSED,
-    "left_shift": "x * 2**n",
-    "right_shift": "np.floor(x / 2**n)",
+    "piecewise": "np.select, or np.where once a condition",
+    "nanargmax": "np.argmax(np.where(np.isnan(x), -np.inf, x))",
+    "nanargmin": "np.argmin(np.where(np.isnan(x), np.inf, x))",
+    **dict.fromkeys(
+        (
+            "unique",
+            "unique_all",
+            "unique_counts",
+            "unique_inverse",
+            "unique_values",
+            "argwhere",
+            "flatnonzero",
+            "trim_zeros",
+            "intersect1d",
+            "setdiff1d",
+            "setxor1d",
+            "union1d",
+        ),
+        "the length of the result depends on the values; np.where(mask, x, 0) keeps it",
+    ),
+    "sort_complex": "np.sort(x + 0j)",
 }
+_DERIVING: Final = frozenset(
+    {module.__name__ for module in (choosing, moving, ordering, quantiles, reducing, sequences)}
+)
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"
 )
@@ -88,6 +108,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
         return recorder(*inputs)
     if method == "reduce" and ufunc in REDUCTIONS:
         return REDUCTIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return _ACCUMULATIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
     if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
         left, right = (operand(each, name) for each in inputs)
         column = shape_of(left) + (1,) * ndim_of(right)
@@ -102,6 +124,8 @@ def array_function(
     recorder = FUNCTIONS.get(function)
     if recorder is None:
         raise refusal(_name(function), [args, kwargs])
+    if getattr(recorder, "__module__", None) in _DERIVING:
+        _watch([*args, *kwargs.values()])
     try:
         return recorder(*args, **kwargs)
     except TypeError as error:
@@ -109,6 +133,15 @@ def array_function(
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise refusal(_name(function), [args, kwargs], str(error)) from error
         raise
+
+
+def _watch(arguments: Sequence[Any]) -> None:
+    """Note plain arrays of which other arrays and numbers are made for the graph."""
+    trace = current_trace()
+    if trace is not None:
+        for each in arguments:
+            if type(each) is np.ndarray:
+                trace.constants.watch(each)
 
 
 def _refuse_keywords(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -172,6 +205,17 @@ REDUCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.add: reducing.sum_,
     np.maximum: reducing.max_,
     np.minimum: reducing.min_,
+    np.multiply: reducing.prod,
+    np.logical_and: reducing.all_,
+    np.logical_or: reducing.any_,
+    np.fmax: quantiles.nanmax,
+    np.fmin: quantiles.nanmin,
+    np.logaddexp: reducing.logsumexp,
+}
+
+_ACCUMULATIONS: Final[dict[Any, Callable[..., Any]]] = {
+    np.add: sequences.cumsum,
+    np.multiply: sequences.cumprod,
 }
 
 FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
@@ -181,6 +225,13 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.min: reducing.min_,
     np.amax: reducing.max_,
     np.amin: reducing.min_,
+    np.prod: reducing.prod,
+    np.all: reducing.all_,
+    np.any: reducing.any_,
+    np.count_nonzero: reducing.count_nonzero,
+    np.ptp: reducing.ptp,
+    np.argmax: reducing.argmax,
+    np.argmin: reducing.argmin,
     np.var: reducing.var,
     np.std: reducing.std,
     np.dot: products.dot,
@@ -210,6 +261,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.append: joining.append,
     np.split: joining.split,
     np.where: joining.where,
+    np.select: joining.select,
     np.clip: joining.clip,
     np.copy: _copy,
     np.full_like: joining.full_like,
@@ -217,8 +269,56 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.ones_like: joining.filled_like(1),
     np.empty_like: joining.filled_like(0),
     np.take: indexing.take,
-    np.diff: indexing.diff,
+    np.cumsum: sequences.cumsum,
+    np.cumprod: sequences.cumprod,
+    np.diff: sequences.diff,
+    np.ediff1d: sequences.ediff1d,
+    np.gradient: sequences.gradient,
+    np.trapezoid: sequences.trapezoid,
+    np.unwrap: sequences.unwrap,
+    np.convolve: sequences.convolve,
+    np.correlate: sequences.correlate,
+    np.cov: sequences.cov,
+    np.corrcoef: sequences.corrcoef,
+    np.sort: ordering.sort,
+    np.argsort: ordering.argsort,
+    np.partition: ordering.partition,
+    np.argpartition: ordering.argpartition,
+    np.take_along_axis: ordering.take_along_axis,
+    np.searchsorted: ordering.searchsorted,
+    np.digitize: ordering.digitize,
+    np.bincount: ordering.bincount,
+    np.histogram: ordering.histogram,
+    np.interp: ordering.interp,
+    np.average: quantiles.average,
+    np.median: quantiles.median,
+    np.quantile: quantiles.quantile,
+    np.percentile: quantiles.percentile,
+    np.nansum: quantiles.nansum,
+    np.nanprod: quantiles.nanprod,
+    np.nancumsum: quantiles.nancumsum,
+    np.nancumprod: quantiles.nancumprod,
+    np.nanmean: quantiles.nanmean,
+    np.nanvar: quantiles.nanvar,
+    np.nanstd: quantiles.nanstd,
+    np.nanmax: quantiles.nanmax,
+    np.nanmin: quantiles.nanmin,
+    np.nanmedian: quantiles.nanmedian,
+    np.nanquantile: quantiles.nanquantile,
+    np.nanpercentile: quantiles.nanpercentile,
     np.repeat: indexing.repeat,
+    np.round: numbers.round_,
+    np.around: numbers.round_,
+    np.fix: numbers.fix,
+    np.sinc: numbers.sinc,
+    np.angle: numbers.angle,
+    np.nan_to_num: numbers.nan_to_num,
+    np.isclose: numbers.isclose,
+    np.polyval: numbers.polyval,
+    np.isposinf: numbers.isposinf,
+    np.isneginf: numbers.isneginf,
+    np.iscomplex: numbers.iscomplex,
+    np.isreal: numbers.isreal,
     np.shape: shape_of,
     np.ndim: ndim_of,
     np.size: _size,
@@ -235,6 +335,9 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
 }
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = _round_trip_dtype
+if hasattr(np, "cumulative_sum"):
+    FUNCTIONS[np.cumulative_sum] = sequences.cumulative("cumsum")
+    FUNCTIONS[np.cumulative_prod] = sequences.cumulative("cumprod")
 
 UFUNCS.update(linear.ufuncs())
 
@@ -257,6 +360,20 @@ def record(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     if isinstance(function, np.ufunc):
         return array_ufunc(function, "__call__", args, dict(kwargs))
     return array_function(function, args, kwargs)
+
+
+def standing(function: Any) -> tuple[str, str]:
+    """Return what NumPy's `function` is for traced values, and how.
+
+    ("op", its kind); ("composite", of which ops is not said); ("refused", what to do instead).
+    """
+    name = str(getattr(function, "__name__", ""))
+    if not is_recordable(function):
+        return "refused", _ADVICE.get(name, _OUTSIDE)
+    op = OPS.get(resolve(name))
+    if op is not None and (op.numpy == name or name in op.aliases):
+        return "op", op.kind
+    return "composite", name
 
 
 def is_recordable(function: Any) -> bool:

@@ -42,7 +42,7 @@ import numpy as np
 from stagedad.front._reach import Reach
 
 # ORDER WHERE: pyx/stagedad/front/_reach.pxd.
-CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE = range(6)  # those that are added here
+CELL, ENTRY, ITEM, LENGTH, CODE, ATTRIBUTE, CONTENTS = range(7)
 
 DEPTH: Final = 3
 ENTRIES: Final = 100
@@ -95,7 +95,8 @@ def watch_contents(found: Reach, constants: Any) -> None:
         if array.nbytes <= SMALL and (constants.has_local_arrays or not constants.holds(array)):
             found.watch(array)
     for array in constants.watched:
-        if array.nbytes > SMALL:
+        # A small one is watched above already, unless it is a view of a large one.
+        if array.nbytes > SMALL or array.base is not None:
             found.watch(array)
 
 
@@ -285,8 +286,9 @@ def _mentions(code: CodeType) -> _Mentions:
             frozenset(name for each in every for name in each.co_names),
             frozenset(pair for each in every for pair in _imports(each)),
         )
-        if len(_mentions_of) < PLACES:
-            _mentions_of[code] = found
+        if len(_mentions_of) >= PLACES:
+            _mentions_of.clear()
+        _mentions_of[code] = found
     return found
 
 

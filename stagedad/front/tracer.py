@@ -14,9 +14,9 @@ import numpy as np
 
 from stagedad.errors import TraceError
 from stagedad.front import diagonals, indexing, joining, products, reducing, shaping
-from stagedad.front.elementwise import apply, astype
+from stagedad.front.elementwise import apply, astype, quick_ufunc
 from stagedad.front.location import place
-from stagedad.front.operators import Operators
+from stagedad.front.methods import Methods
 from stagedad.front.protocol import array_function, array_ufunc
 from stagedad.front.tracing import new_tracer, set_tracer_class
 
@@ -29,7 +29,7 @@ def _refused(op: str, hint: str) -> Any:
     return method
 
 
-class Tracer(Operators):
+class Tracer(Methods):
     """A traced array."""
 
     __slots__ = ()
@@ -196,6 +196,10 @@ class Tracer(Operators):
         return self.copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if not kwargs and method == "__call__":
+            recorded = quick_ufunc(ufunc, inputs)
+            if recorded is not None:
+                return recorded
         return array_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(

@@ -20,50 +20,23 @@ from typing import Any, Final
 import numpy as np
 
 from stagedad.errors import LeakedTracer, TraceError
+from stagedad.front._traced import Traced, emit, emit_all, new_tracer, set_tracer_class
 from stagedad.front.constants import Constants, number_dtype
-from stagedad.front.location import place, user_location
+from stagedad.front.location import place
 from stagedad.ir import Graph, Value
 from stagedad.ops import evaluate
 from stagedad.types import TensorType
 
-
-class Traced:
-    """A value of a graph that is being traced."""
-
-    __slots__ = ("__weakref__", "_shared", "_trace", "_value", "_weak")
-
-    def __init__(self, trace: Trace, value: Value, weak: bool = False) -> None:
-        self._trace: Trace = trace
-        self._value: Value = value
-        self._weak: bool = weak
-        """Whether it is a Python scalar, which takes the dtype of what it meets (NEP 50)."""
-        self._shared: bool = False
-        """Whether NumPy would have another array share its memory (a view)."""
-
-    @property
-    def type(self) -> TensorType:
-        """Its dtype and shape; traced values know both."""
-        return known_type(self._value)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type, as of an array."""
-        return self.type.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.type.shape  # type: ignore[return-value]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.type.size  # type: ignore[return-value]
+__all__ = [
+    "Trace",
+    "Traced",
+    "current_trace",
+    "known_type",
+    "new_tracer",
+    "owner",
+    "set_tracer_class",
+    "tracing",
+]
 
 
 class Trace:
@@ -97,24 +70,13 @@ class Trace:
         self, kind: str, values: Sequence[Value], attributes: dict[str, Any] | None = None
     ) -> Traced:
         """Record an operation with one result, at the user's line."""
-        if not self.alive:
-            raise self.leaked(kind)
-        location = user_location()
-        if attributes is None:
-            value = self.graph.insert(kind, *values, location=location)
-        else:
-            value = self.graph.insert(kind, *values, location=location, **attributes)
-        return new_tracer(self, value)
+        return emit(self, self.graph, kind, values, attributes)
 
     def emit_all(
         self, kind: str, values: Sequence[Value], attributes: dict[str, Any]
     ) -> list[Traced]:
         """Record an operation with a list of results, at the user's line."""
-        if not self.alive:
-            raise self.leaked(kind)
-        found = self.graph.insert(kind, *values, location=user_location(), **attributes)
-        results = found if isinstance(found, tuple) else (found,)
-        return [new_tracer(self, value) for value in results]
+        return emit_all(self, self.graph, kind, values, attributes)
 
     def inline(
         self, graph: Graph, operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
@@ -213,20 +175,6 @@ class _State(threading.local):
 
 
 _state: Final = _State()
-_tracer_class: type[Traced] = Traced
-
-
-def set_tracer_class(cls: type[Traced]) -> None:
-    """Set the class of new traced values; `tracer` does when imported."""
-    global _tracer_class
-    _tracer_class = cls
-
-
-def new_tracer(trace: Trace, value: Value, weak: bool = False) -> Traced:
-    """Return a traced value as users meet it."""
-    if not trace.alive:
-        raise trace.leaked("use")
-    return _tracer_class(trace, value, weak)
 
 
 def current_trace() -> Trace | None:

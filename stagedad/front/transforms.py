@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from stagedad.errors import TraceError
+from stagedad.front._call import direct
 from stagedad.front.capture import Captured, capture
 from stagedad.front.lowering import Lowered, Options, lower_call, lower_gradient, wanted
 from stagedad.front.signature import Signature, positional, signature
@@ -104,6 +105,7 @@ def value_and_grad(
     return _gradient(value_and_grad, f, options, max_signatures)
 
 
+@direct
 class _StagedGradient(Staged):
     _options: Options
 

@@ -4,3 +4,8 @@ from stagedad.ops import OPS as OPS
 
 KIND: re.Pattern[str]
 PLAIN: frozenset[type]
+
+INFERRED_LIMIT: int
+
+def inferred_count() -> int: ...
+def clear_inferred() -> None: ...

@@ -133,7 +133,7 @@ def _binary(kind: str, swapped: bool = False) -> Any:
 
 for _name, _kind in {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow",
-    "matmul": "matmul",
+    "matmul": "matmul", "floordiv": "floor_divide", "mod": "remainder",
 }.items():  # fmt: skip
     setattr(SymbolicValue, f"__{_name}__", _binary(_kind))
     setattr(SymbolicValue, f"__r{_name}__", _binary(_kind, swapped=True))

@@ -5,16 +5,17 @@ graph(%a : f64[2, 3], %b : f64[?]) {
 return (%2)
 }
 
-A node's blocks follow it, indented: `block0(%c : f64[]) {` ... `return (%5)` `}`.
+A node's blocks follow it, indented: `block0(%c : f64[]) {` ... `return (%5)` `}`.  Where a
+derivative assumed that inputs of unknown dtype are real, it says `graph(%a) for reals {`.
 """
 
 from __future__ import annotations
 
 import ast
-import cmath
 import math
 import re
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,20 +25,23 @@ from stagedad.ir._blocks import Block
 from stagedad.ir._graph import Graph, frozen_copy
 from stagedad.ir._handles import Node, Value
 from stagedad.ir._held import held_graphs
-from stagedad.types import TensorType, dtype_code, parse_type
+from stagedad.types import CODES, TensorType, dtype_code, parse_type
 
 __all__ = ["parse_graph", "print_graph"]
 
 INLINE = 16  # elements up to which a constant stands in the text
 DEEPEST = 20  # blocks up to which the text is indented further
 
+_CARRIED = frozenset(CODES.values())
+
 
 def print_graph(graph: Graph, *, locations: bool = False, exact: bool = False) -> str:
     """Return the text form; `locations` adds each node's file, line and scope as a comment.
 
-    Arrays of more than 16 elements are `constant[ref=k]()`, in other attributes
-    `array(ref=k)`: array k of `graph.constants`.  Graphs that attributes hold follow, as
-    `with graph 0 = graph(...)`; the attribute is `graph(0)`.  `exact` is for pickling.
+    Arrays of more than 16 elements, or with NaNs whose bits no text has, are
+    `constant[ref=k]()`, in other attributes `array(ref=k)`: array k of `graph.constants`.
+    Graphs that attributes hold follow, as `with graph 0 = graph(...)`; the attribute is
+    `graph(0)`.  `exact` is for pickling.
     """
     held = held_graphs(graph)
     printer = _Printer({id(each): k for k, each in enumerate(held)}, locations or exact)
@@ -70,7 +74,8 @@ class _Printer:
     def print(self, graph: Graph, head: str) -> None:
         """Add the lines of one graph."""
         lines = self.lines
-        lines.append(f"{head}{self.inputs(graph)}) {{")
+        reals = " for reals" if graph.assumes_real else ""
+        lines.append(f"{head}{self.inputs(graph)}){reals} {{")
         stage = 0
         # What is to be gone on with: a block is begun where its nodes are None.
         stack: list[tuple[Graph | Block, Iterator[Node] | None, int, int]]
@@ -110,26 +115,33 @@ class _Printer:
     def node(self, node: Node) -> str:
         """One node, without its blocks."""
         attributes = node.attributes.explicit()
-        written = self.attributes(node.kind, attributes) if attributes else ""
+        written = self.attributes(node, attributes) if attributes else ""
         line = f"{node.kind}{written}({self.read(node.inputs)})"
         outputs = ", ".join([self.define(value) for value in node.outputs])
         if outputs:
             line = f"{outputs} = {line}"
         return f"{line}{_comment(node)}" if self.comments else line
 
-    def attributes(self, kind: str, attributes: dict[str, Any]) -> str:
+    def attributes(self, node: Node, attributes: dict[str, Any]) -> str:
+        is_constant = node.kind == "constant"
         written = []
         for name, value in attributes.items():
-            if kind == "constant" and name == "value" and isinstance(value, np.ndarray):
-                self.arrays += 1
-                if value.size > INLINE:
-                    written.append(f"ref={self.arrays - 1}")
-                else:
-                    text = _literal(value.tolist())
-                    written.append(f"value={text if value.ndim else f'array({text})'}")
+            if is_constant and name == "value" and isinstance(value, np.ndarray):
+                written.append(self.constant(node, value))
             else:
                 written.append(f"{name}={self.literal(value)}")
         return f"[{', '.join(written)}]"
+
+    def constant(self, node: Node, array: np.ndarray) -> str:
+        """The array of a constant; its dtype and shape only if they are not the type's."""
+        self.arrays += 1
+        if not _is_inline(array):
+            return f"ref={self.arrays - 1}"
+        types = [value.type for value in node.outputs[:1]]
+        if types == [TensorType.of(array)]:
+            text = _literal(array.tolist() if array.size else [])
+            return f"value={text}" if array.ndim else f"value=array({text})"
+        return f"value={_array(array)}"
 
     def literal(self, value: Any) -> str:
         """As `_literal`, for what is counted besides."""
@@ -140,11 +152,27 @@ class _Printer:
         if not isinstance(value, np.ndarray):
             return _literal(value)
         self.arrays += 1
-        if value.size > INLINE:
-            return f"array(ref={self.arrays - 1})"
-        listed = value.tolist()
-        shape = "" if np.shape(listed) == value.shape else f", {value.shape}"
-        return f"array({_literal(listed)}, {dtype_code(value.dtype)}{shape})"
+        return _array(value) if _is_inline(value) else f"array(ref={self.arrays - 1})"
+
+
+def _is_inline(array: np.ndarray) -> bool:
+    """Whether the array stands in the text: it is small, and read back bit for bit."""
+    dtype = array.dtype.newbyteorder("=")
+    if type(array) is not np.ndarray or array.size > INLINE or dtype not in _CARRIED:
+        return False
+    if dtype.kind not in "fc":
+        return True
+    numbers = array.astype(dtype).reshape(-1)
+    parts = numbers.view(numbers.real.dtype)
+    nans = parts[np.isnan(parts)]
+    plain = np.copysign(nans.dtype.type(np.nan), nans)
+    return bool(plain.tobytes() == nans.tobytes())
+
+
+def _array(array: np.ndarray) -> str:
+    listed = array.tolist() if array.size else []
+    shape = "" if array.size or array.shape == (0,) else f", {array.shape}"
+    return f"array({_literal(listed)}, {dtype_code(array.dtype)}{shape})"
 
 
 def _comment(node: Node) -> str:
@@ -171,6 +199,8 @@ def _literal(value: Any) -> str:
         return f"[{', '.join(_literal(item) for item in value)}]"
     if isinstance(value, tuple):
         return _tuple([_literal(item) for item in value])
+    if isinstance(value, float) and math.isnan(value):
+        return "nan" if math.copysign(1, value) > 0 else "-nan"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return repr(value)
     raise TypeError(f"text: an attribute has no text form: {type(value).__name__}")
@@ -181,9 +211,13 @@ def _tuple(items: list[str]) -> str:
 
 
 def _plain_complex(value: complex) -> bool:
-    """Whether the literal 1+2j gives the number back: no nan, inf or minus zero."""
-    return cmath.isfinite(value) and all(
-        part or math.copysign(1, part) > 0 for part in (value.real, value.imag)
+    """Whether the sum that Python writes gives the number back, to the signs of zeros."""
+    real, imaginary = value.real, value.imag
+    if not (math.isfinite(real) and math.isfinite(imaginary)):
+        return False
+    # -1j is the negative of 1j, with a real part of -0.0.
+    return all(part or math.copysign(1, part) > 0 for part in (real, imaginary)) and (
+        real != 0 or imaginary >= 0
     )
 
 
@@ -193,6 +227,7 @@ _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _VALUE = re.compile(r"%([A-Za-z_][A-Za-z0-9_.]*|\d+)")
 _TYPE = re.compile(r"\s*:\s*([a-z]\w*\[[^\]]*\](?:@[\w:]+)?)")
 _KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_REALS = re.compile(r"for\s+reals(?=\s*\{)")
 _RETURN = re.compile(r"return(?=\s*\()")
 # A node of a kind named `block0` has no `{` behind it.
 _BLOCK = re.compile(r"block(\d+)(?=\([^(){}]*\)\s*\{)")
@@ -208,7 +243,7 @@ _COMMENT = re.compile(r"[ \t]*#[ ](?P<text>[^\n]*)")
 _FILE = re.compile(r"[^\s'\"%,#]+")
 _LOCATION = re.compile(
     rf"(?:(?P<file>{_FILE.pattern}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"):(?P<line>\d+)"
-    r"(?=,|\Z))?(?:, )?(?:from %(?P<origin>\d{1,9}))?(?:, )?(?:scope (?P<scope>.+))?\Z"
+    r"(?=,|\Z))?(?:, )?(?:from %(?P<origin>\d+))?(?:, )?(?:scope +(?P<scope>.+))?\Z"
 )
 
 
@@ -216,24 +251,53 @@ def parse_graph(text: str, constants: Sequence[np.ndarray] | None = None) -> Gra
     """Return the graph that `text` describes, verified.
 
     `constants` gives the arrays of `constant[ref=k]()`.  Raises ParseError with line and
-    column; VerifyError if the graph breaks an invariant.
+    column; VerifyError if the graph breaks an invariant; TypeError if an argument is no
+    text or no sequence of arrays.
     """
+    arrays = _sequence(constants)
     sections = [*_SECTION.finditer(text)]
     ends = [*(section.start() for section in sections), len(text)]
     held: dict[int, Graph] = {}
     used: set[int] = set()
     # A graph holds only later ones, so that none comes to hold itself.
     for k, section in reversed([*enumerate(sections)]):
-        reader = _Reader(text, section.end(), ends[k + 1], constants or (), held, used)
-        if int(section[1]) != k:
-            reader.fail(f"graph {section[1]} where graph {k} was expected", section.start(1))
-        held[k] = frozen_copy(reader.graph_())
-    reader = _Reader(text, 0, ends[0], constants or (), held, used)
+        reader = _Reader(text, section.end(), ends[k + 1], arrays, held, used)
+        if section[1] != str(k):
+            reader.fail(f"graph {section[1][:20]}: to be graph {k}", section.start(1))
+        made = reader.graph_()
+        try:
+            held[k] = frozen_copy(made)
+        except ValueError as error:  # too many, one in the other
+            reader.fail(str(error), section.start(1))
+    reader = _Reader(text, 0, ends[0], arrays, held, used)
     graph = reader.graph_()
     for k, section in enumerate(sections):
         if k not in used:
             reader.fail(f"no attribute holds graph {k}", section.start(1))
     return graph
+
+
+def _sequence(constants: Sequence[np.ndarray] | None) -> tuple[np.ndarray, ...]:
+    if isinstance(constants, np.ndarray):
+        raise TypeError("parse_graph: constants: one array\nhint: [array], a sequence of them")
+    arrays = tuple(constants or ())
+    for k, array in enumerate(arrays):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"parse_graph: constants: {k} is no array: {type(array).__name__}")
+    return arrays
+
+
+_parsing = Lock()
+
+
+def _expression(source: str) -> ast.expr:
+    """Parse one Python expression.
+
+    CPython 3.11 counts the depth of syntax trees for all threads together, and raises
+    SystemError where two make one at a time.
+    """
+    with _parsing:
+        return ast.parse(source, mode="eval").body
 
 
 class _Reader:
@@ -259,10 +323,13 @@ class _Reader:
         self.last: Node | None = None
         self.values: dict[str, Value] = {}
         self.types: dict[str, TensorType] = {}
+        self.bare: set[str] = set()  # attributes read last that are arrays without a dtype
 
     def graph_(self) -> Graph:
         self.expect("graph")
         self.inputs(self.graph)
+        if self.match(_REALS):
+            self.graph.assumes_real = True
         self.expect("{")
         self.graph.stage = 0
         self.body()
@@ -354,7 +421,7 @@ class _Reader:
         attributes = self.attributes()
         operands = self.operands()
         if kind[0] == "constant":
-            self.constant(attributes, types)
+            attributes = self.constant(attributes, types[0] if types else None, start)
         where = self.comment()
         origin = where.pop("origin", None)
         try:
@@ -391,38 +458,46 @@ class _Reader:
             value.name = name
         return True
 
-    def constant(self, attributes: dict[str, Any], types: list[Any]) -> None:
-        """Turn `ref` and lists into arrays of the type's dtype and shape."""
-        if "ref" in attributes:
-            try:
-                attributes["value"] = self.array(attributes.pop("ref"))
-            except ParseError as error:
-                self.fail(str(error))
-        elif (
-            isinstance(attributes.get("value"), (list, tuple, np.ndarray))
-            and types
-            and types[0] is not None
-        ):
-            try:
-                array = np.array(attributes["value"], types[0].dtype).reshape(types[0].shape)
-            except (TypeError, ValueError, OverflowError):
-                self.fail(f"the value is no {types[0]}")
-            attributes["value"] = array
+    def constant(
+        self, attributes: dict[str, Any], type_: TensorType | None, start: int
+    ) -> dict[str, Any]:
+        """Turn `ref` into the array, and what has no dtype into an array of the type."""
+        try:
+            if "ref" in attributes:
+                if "value" in attributes:
+                    raise ParseError("a constant has a value or a ref")
+                array = self.array(attributes["ref"])
+                items = attributes.items()  # in their order, which the text keeps
+                return dict(("value", array) if k == "ref" else (k, v) for k, v in items)
+            value = attributes.get("value")
+            if type_ is not None and "value" in self.bare:
+                listed = value.tolist() if isinstance(value, np.ndarray) else value
+                shape = type_.shape if type_.is_static else None
+                attributes["value"] = _read_array(listed, type_.dtype, shape)
+        except ParseError as error:
+            self.fail(str(error), start)
+        except (TypeError, ValueError, ArithmeticError):
+            self.fail(f"the value is no {type_}", start)
+        return attributes
 
     def comment(self) -> dict[str, Any]:
         """Location, scope and origin of a node, from the comment behind it."""
         found = _COMMENT.match(self.text, self.at)
         parts = _LOCATION.match(found["text"].rstrip()) if found else None
-        if parts is None:
+        if found is None or parts is None:
             return {}
-        file = parts["file"]
-        if file and file[0] in "'\"":
-            file = ast.literal_eval(file)
-        return {
-            "location": (file, int(parts["line"])) if file else None,
-            "scope": parts["scope"],
-            "origin": int(parts["origin"]) if parts["origin"] else None,
-        }
+        file, origin = parts["file"], parts["origin"]
+        try:
+            if file and file[0] in "'\"":
+                file = ast.literal_eval(_expression(file))
+            return {
+                "location": (file, int(parts["line"])) if file else None,
+                "scope": parts["scope"],
+                "origin": int(origin) if origin else None,
+            }
+        except (SyntaxError, ValueError) as error:
+            problem = str(error).partition("\n")[0].partition(" (<unknown>")[0]
+            self.fail(f"no place in a file: {problem}", found.start("text"))
 
     def typed(self) -> tuple[str, Any]:
         value = self.match(_VALUE)
@@ -453,19 +528,23 @@ class _Reader:
         else:
             self.fail("the attributes do not end")
         source = self.text[start : self.at - 1]
+        whole = f"f({source})"
         try:
-            call = ast.parse(f"f({source})", mode="eval").body
-            if not isinstance(call, ast.Call) or call.args:
+            call = _expression(whole)
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
                 raise ValueError("attributes are name=value")
-            found = {str(word.arg): self.value(word.value) for word in call.keywords}
-            if len(found) != len(call.keywords):
-                raise ValueError("an attribute stands twice")
-            return found
+            if ")" in source and ast.get_source_segment(whole, call) != whole:
+                raise ValueError("more than attributes")
+            words = {word.arg: word.value for word in call.keywords if word.arg}
+            if call.args or len(words) != len(call.keywords):
+                raise ValueError("an attribute without a name, or twice")
+            self.bare = {name for name, value in words.items() if _is_bare(value)}
+            return {name: self.value(value) for name, value in words.items()}
         except ParseError as error:
             self.fail(str(error), start)
         except SyntaxError as error:
             self.fail(f"attributes: {error.msg}", start)
-        except (ValueError, TypeError, RecursionError, MemoryError):
+        except (ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
             self.fail(f"not attributes: {source[:60]}\nhint: name=literal, ...", start)
 
     def operands(self) -> list[Value]:
@@ -520,7 +599,7 @@ class _Reader:
             case ast.Name(id="inf" | "nan"):
                 return float(node.id)
             case ast.UnaryOp(op=ast.USub()):
-                return -self.value(node.operand)
+                return -_number(self.value(node.operand))
             case ast.Tuple():
                 return tuple([self.value(item) for item in node.elts])
             case ast.List():
@@ -532,11 +611,14 @@ class _Reader:
             ):
                 return parse_type(text)
             case ast.Call(func=ast.Name(id="complex"), args=[real, imaginary], keywords=[]):
-                return complex(self.value(real), self.value(imaginary))
+                parts = self.value(real), self.value(imaginary)
+                if not all(isinstance(part, (int, float)) for part in parts):
+                    raise ParseError("complex(re, im) takes two real numbers")
+                return complex(*parts)
             case ast.Call(
                 func=ast.Name(id="graph"), args=[ast.Constant(value=int(k))], keywords=[]
             ):
-                if k not in self.held:
+                if isinstance(k, bool) or k not in self.held:
                     raise ParseError(f"graph {k} does not follow")
                 self.used.add(k)
                 return self.held[k]
@@ -547,18 +629,24 @@ class _Reader:
             ):
                 return self.array(index)
             case ast.Call(func=ast.Name(id="array"), args=[value], keywords=[]):
-                return np.asarray(self.value(value))
+                return _read_array(self.value(value), None, None)
             case ast.Call(
-                func=ast.Name(id="array"), args=[value, ast.Name() as name, *rest], keywords=[]
+                func=ast.Name(id="array"), args=[value, ast.Name() as name], keywords=[]
             ):
-                dtype = parse_type(f"{name.id}[]").dtype
-                array = np.array(self.value(value), dtype)
-                return array.reshape(*[self.value(shape) for shape in rest]) if rest else array
+                return _read_array(self.value(value), parse_type(f"{name.id}[]").dtype, None)
+            case ast.Call(
+                func=ast.Name(id="array"), args=[value, ast.Name() as name, shape], keywords=[]
+            ):
+                return _read_array(
+                    self.value(value), parse_type(f"{name.id}[]").dtype, self.value(shape)
+                )
         return ast.literal_eval(node)
 
     def array(self, index: object) -> np.ndarray:
-        if not isinstance(index, int) or not 0 <= index < len(self.constants):
-            raise ParseError(f"constants has no array {index!r}: {len(self.constants)} given")
+        if type(index) is not int or not 0 <= index < len(self.constants):
+            raise ParseError(
+                f"constants has no array {index!a:.20}: {len(self.constants)} given"
+            )
         return self.constants[index]
 
     def fail(self, problem: str, place: int | None = None) -> NoReturn:
@@ -569,3 +657,50 @@ class _Reader:
         raise ParseError(
             f"text: line {line}, column {column}: {problem}", lineno=line, offset=column
         )
+
+
+def _is_bare(value: ast.expr) -> bool:
+    """Whether this is written as an array without a dtype: `[1, 2]` or `array(1)`."""
+    match value:
+        case ast.List() | ast.Tuple():
+            return True
+        case ast.Call(func=ast.Name(id="array"), args=[_], keywords=[]):
+            return True
+    return False
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, (int, float, complex)):
+        raise ParseError("a minus stands before a number")
+    return value
+
+
+# The elements that are no rounder as arrays of a kind of dtype.
+_ELEMENTS: dict[str | None, tuple[type, ...]] = {
+    "b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "c": (int, float, complex),
+    None: (bool, int, float, complex),
+}  # fmt: skip
+
+
+def _read_array(listed: Any, dtype: np.dtype | None, shape: Any) -> np.ndarray:
+    """Return an array of the elements, none of them another number than what stands there.
+
+    Raises: ParseError, or a ValueError or ArithmeticError of NumPy's.
+    """
+    wanted = _ELEMENTS[None if dtype is None else dtype.kind]
+    rest = [listed]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, (list, tuple)):
+            rest += item
+        elif type(item) not in wanted:
+            raise ParseError(f"an array of {dtype or 'numbers'} does not hold {item!r:.40}")
+    with np.errstate(over="raise"):
+        array = np.array(listed, dtype)
+    if array.dtype not in _CARRIED:
+        raise ParseError("an array of numbers that no dtype holds")
+    if shape is None:
+        return array
+    if not isinstance(shape, tuple) or not all(type(d) is int and d >= 0 for d in shape):
+        raise ParseError("a shape is a tuple of dims")
+    return array.reshape(shape)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy
 
-from stagedad.front.elementwise import has_traced
+from stagedad.front.elementwise import has_traced, quick_ufunc
 from stagedad.front.protocol import record
 from stagedad.front.tracing import Traced
 
@@ -30,6 +30,10 @@ class Ufunc:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the ufunc, or record it where a list has traced values in it."""
+        if not kwargs:
+            recorded = quick_ufunc(self.ufunc, args)
+            if recorded is not None:
+                return recorded
         for each in args:
             if isinstance(each, _NESTING) and has_traced(each):
                 return record(self.ufunc, args, kwargs)

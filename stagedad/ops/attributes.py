@@ -170,6 +170,17 @@ def _choice(op: Op, name: str, value: Any) -> None:
         raise TypeError(f"{op.kind}: {name} is none of {known}: {value!r}")
 
 
+def _numbers(op: Op, name: str, value: Any) -> None:
+    """An int or several."""
+    for each in value if isinstance(value, _SEQUENCE) else (value,):
+        _integer(op, name, each, value)
+
+
+def _count(op: Op, name: str, value: Any) -> None:
+    if _integer(op, name, value, value) < 0:
+        raise TypeError(f"{op.kind}: {name} is negative: {value}")
+
+
 _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "UPLO": _choice,
     "alpha": _number,
@@ -180,13 +191,18 @@ _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "is_zero": _flag,
     "k": _whole,
     "keepdims": _flag,
+    "kth": _numbers,
     "lower": _flag,
     "n": _whole,
     "norm": _choice,
+    "order": _count,
     "rcond": _limit,
+    "reverse": _flag,
+    "right": _flag,
     "scale": _number,
     "shape": _shape,
     "sign": _whole,
+    "stable": _flag,
     "start": _bound,
     "step": _bound,
     "stop": _bound,

@@ -1,4 +1,4 @@
-"""Derivatives of Fourier transforms along one axis, and of angles.
+"""Derivatives of Fourier transforms along one axis.
 
 A transform is linear, and its adjoint the transform back without its division by the
 number of points: the one under the `norm` that divides the other way.
@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stagedad.ops.macros import macro
+from stagedad.ops.macros import macro, metadata
 
 if TYPE_CHECKING:
     from stagedad.ops.builder import Builder
 
 _ADJOINT = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 FIT = ("slice", "unslice")
+
+
+@metadata
+def doublings(shape: Any, axis: Any) -> int:
+    """Return the logarithm of a length by base 2, rounded up: the passes of a transform."""
+    length: int = shape[axis]
+    return max(length - 1, 0).bit_length()
 
 
 @macro("ifft", *FIT)
@@ -47,34 +54,6 @@ def irfft_pull(b: Builder, g: Any, shape: Any, n: Any, axis: Any, norm: Any) -> 
     back = b.call("rfft", (g,), {"n": None, "axis": axis, "norm": _ADJOINT[norm]})
     back = b.call("interior", (back,), {"n": points, "axis": axis, "scale": 2.0})
     return _fit(b, back, shape, points // 2 + 1, axis)
-
-
-@macro("where", "equal", "mul", "div", "real", "conj", "constant", "constant_like")
-def angle_pull(b: Builder, self: Any, g: Any) -> Any:
-    """Return g i z / |z|^2, for d angle = Im(conj(z) dz) / |z|^2."""
-    if not _is_complex(self):
-        return b.zero
-    return b.call("mul", (_turn(b, self), g))
-
-
-@macro("where", "equal", "mul", "div", "real", "conj", "constant", "constant_like")
-def angle_tangent(b: Builder, self: Any, self_t: Any) -> Any:
-    """Return the real part of conj(i z / |z|^2) z_t."""
-    if not _is_complex(self):
-        return b.zero
-    return b.call("real", (b.call("mul", (b.conj(_turn(b, self)), self_t)),))
-
-
-def _turn(b: Builder, self: Any) -> Any:
-    """Return i z / |z|^2, and 0 at 0."""
-    size = b.call("real", (b.call("mul", (self, b.conj(self))),))
-    is_zero = b.call("equal", (size, 0))
-    unit = b.call("div", (self, b.call("where", (is_zero, 1, size))))
-    return b.call("mul", (unit, 1j))
-
-
-def _is_complex(self: Any) -> bool:
-    return self.type is not None and self.type.dtype.kind == "c"
 
 
 def _fit(b: Builder, back: Any, shape: Any, n: Any, axis: Any) -> Any:

@@ -1,6 +1,5 @@
-"""Type rules of Fourier transforms along one axis, and of angles."""
+"""Type rules of Fourier transforms along one axis."""
 
-# ruff: noqa: ARG001  (every rule takes op, types and attributes)
 from __future__ import annotations
 
 from functools import lru_cache
@@ -31,18 +30,6 @@ def fft(op: Op, types: Types, attributes: Attributes) -> Results:
         raise ShapeError(op.kind, f"no points along axis {axis}: n={n}", self.shape)
     made = n // 2 + 1 if op.kind == "rfft" and n is not None else n
     return (known.with_shape((*self.shape[:axis], made, *self.shape[axis + 1 :])),)
-
-
-def angle(op: Op, types: Types, attributes: Attributes) -> Results:
-    """Keep the shape, in real numbers; integers have angles in float64."""
-    (self,) = types
-    return UNKNOWN if self is None else (self.with_dtype(_angle_dtype(self.dtype)),)
-
-
-@lru_cache(maxsize=64)
-def _angle_dtype(dtype: DType) -> DType:
-    found: np.dtype[Any] = np.angle(np.ones(2, dtype)).dtype
-    return found
 
 
 @lru_cache(maxsize=256)

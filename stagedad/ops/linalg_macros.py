@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stagedad.ops.macros import macro
+from stagedad.ops.macros import macro, metadata
 
 if TYPE_CHECKING:
     from stagedad.ops.builder import Builder
@@ -19,6 +19,13 @@ BASIC = (
 )  # fmt: skip
 PHASE = (*BASIC, "gauge_pivot", "div", "where", "equal")
 SLICES = ("slice", "concatenate", "zeros_like", "broadcast_to")
+
+
+@metadata
+def shorter(shape: Any) -> int:
+    """Return the lesser of the lengths of a matrix."""
+    least: int = min(shape[-2:])
+    return least
 
 
 @macro(*BASIC, "solve", "squeeze")

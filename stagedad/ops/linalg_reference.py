@@ -131,6 +131,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "over_gaps": _over_gaps,
     "over_columns": _over_columns,
     "gauge_pivot": _gauge_pivot,
-    # NumPy's loops of arctan2 differ by memory layout.
-    "angle": lambda self: np.angle(np.array(self, order="C")),
 }

@@ -13,12 +13,18 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from stagedad.errors import DeclarationError, suggestion
-from stagedad.ops import fft_macros, linalg_macros, macros  # noqa: F401 (register macros)
-from stagedad.ops.expression import ExpressionError, Scope, Signature, parse
+from stagedad.ops import (  # noqa: F401 (register macros)
+    fft_macros,
+    linalg_macros,
+    macros,
+    sequence_macros,
+)
+from stagedad.ops.expression import BINARY, ExpressionError, Scope, Signature, parse
 from stagedad.ops.op import Formula
 from stagedad.ops.rules import RULES as TYPE_RULES
 
@@ -34,7 +40,7 @@ FLAGS = {"singular": bool, "complex": bool, "may_fail": bool, "random": bool}
 FACTS = {"batch": str, "effect": str, "source": str, "notes": str}
 KEYS: dict[str, type | tuple[type, ...]] = {
     "signature": str, "type": str, "numpy": str, "aliases": list, "expr": str,
-    "flops": int, "traits": list, "variants": list, "view_of": str, "points": list,
+    "flops": (int, str), "traits": list, "variants": list, "view_of": str, "points": list,
     "partial": dict, "vjp": (dict, str), "jvp": str, "domain": dict, **FLAGS, **FACTS,
 }  # fmt: skip
 
@@ -146,7 +152,7 @@ class _Draft:
             if key not in KEYS:
                 self.fail(key, "unknown key", suggestion(key, KEYS))
             expected = KEYS[key]
-            if not isinstance(value, expected) or (isinstance(value, bool) and expected is int):
+            if not isinstance(value, expected) or (isinstance(value, bool) and key == "flops"):
                 self.fail(key, f"wrong type: {type(value).__name__}")
         if not self.kind.isidentifier():
             self.fail(None, "not a name")
@@ -254,7 +260,7 @@ class _Draft:
             "vjps": {name: _literal(formula) for name, formula in vjps.items()},
             "jvp": _literal(jvp) if isinstance(jvp, Formula) else jvp,
             "is_complex": raw.get("complex", False),
-            "flops": raw.get("flops"),
+            "flops": self._flops(),
             "points": self._points(),
             "domain": self._domain(),
             "aliases": tuple(raw.get("aliases", ())),
@@ -351,6 +357,25 @@ class _Draft:
         except ExpressionError as error:
             self.fail(key, error.problem, error.hint, error.offset)
 
+    def _flops(self) -> int | tuple[Any, ...] | None:
+        """Return the number of operations an element, or the formula for those of a node."""
+        given: int | str | None = self.raw.get("flops")
+        if not isinstance(given, str):
+            if given is not None and given < 0:
+                self.fail("flops", f"negative: {given}")
+            return given
+        tensors = frozenset(name for name, _ in self.operands) | frozenset(self.results)
+        others = frozenset(name for name, _ in self.attributes)
+        arithmetic = {kind: Signature((2, 2)) for kind in BINARY.values()}
+        scope = Scope(tensors, others, frozenset(), arithmetic, METADATA_MACROS)
+        try:
+            formula, _ = parse(given, scope)
+        except ExpressionError as error:
+            self.fail("flops", error.problem, error.hint, error.offset)
+        for name in sorted(formula.reads):
+            self.fail("flops", f"reads the value of '{name}'", "sizes and shapes only")
+        return _literal(formula)
+
     def _points(self) -> tuple[dict[str, Any], ...]:
         names = {name for name, _ in self.operands}
         for point in self.raw.get("points", ()):
@@ -361,7 +386,8 @@ class _Draft:
                 self.fail("points", f"unknown: {', '.join(sorted(unknown))}")
             if set(point["at"]) != names or not set(point["gradient"]) <= names:
                 self.fail("points", f"is not about {', '.join(sorted(names))}")
-        return tuple(self.raw.get("points", ()))
+        points: tuple[dict[str, Any], ...] = _finite(tuple(self.raw.get("points", ())))
+        return points
 
     def _domain(self) -> dict[str, tuple[float, float]]:
         names = [name for name, _ in self.operands]
@@ -371,6 +397,17 @@ class _Draft:
             if not isinstance(bounds, list) or len(bounds) != 2:
                 self.fail(f"domain.{name}", "is not [low, high]")
         return {name: tuple(bounds) for name, bounds in self.raw.get("domain", {}).items()}
+
+
+def _finite(value: Any) -> Any:
+    """Return nested literals with inf and nan, which are none, as text."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_finite, value))
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value
 
 
 def _literal(formula: Formula) -> tuple[Any, ...]:
@@ -412,3 +449,6 @@ def _macros() -> dict[str, Signature]:
 
 
 MACROS = _macros()
+METADATA_MACROS = {
+    name: signature for name, signature in MACROS.items() if macros.MACROS[name].implicit == 0
+}

@@ -60,6 +60,13 @@ def inverse_axes(axes: Any) -> tuple[int, ...] | None:
     return tuple(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
+@metadata
+def contracted(shape: Any) -> int:
+    """Return how many products a matmul sums, given the shape of its left operand."""
+    length: int = shape[-1]
+    return length
+
+
 @macro("expand_dims", "broadcast_to", "broadcast_like")
 def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> Any:
     """Spread a reduced `g` over the axes that were reduced.
@@ -72,12 +79,9 @@ def expand_reduced(b: Builder, g: Any, shape: Any, axis: Any, keepdims: Any) -> 
 @macro("constant_like", "broadcast_like", "sum")
 def reduced_count(b: Builder, shape: Any, g: Any, axis: Any, keepdims: Any) -> Any:
     """Return how many elements a reduction takes: a number, or an operand shaped like `g`."""
-    dims = b.dims(shape)
-    if dims is not None:
-        axes = range(len(dims)) if axis is None else axis if _is_list(axis) else (axis,)
-        counts = [dims[number] for number in axes]
-        if None not in counts:
-            return prod(counts)
+    count = _count(b, shape, axis)
+    if count is not None:
+        return count
     one = b.call("constant_like", (g,), {"value": 1})
     ones = b.broadcast_to(one, shape)
     return b.call("sum", (ones,), {"axis": axis, "keepdims": keepdims})
@@ -89,18 +93,24 @@ def ties(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
 
     Shapes: self [all], result [kept] -> [all]
     """
+    if _count(b, b.shape(self), axis) == 1:
+        return 1
     mask, count = _extrema(b, self, result, axis, keepdims)
     return b.call("div", (mask, count))
 
 
-@macro("expand_dims", "equal", "sum", "div", "mul", *MASK)
+@macro("expand_dims", "broadcast_to", "broadcast_like", "equal", "sum", "div", "mul", *MASK)
 def to_extremum(b: Builder, g: Any, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
     """Hand `g` to the elements that equal the extremum `result`, in equal shares.
 
-    As g * ties(...), with the division done on the reduced shape.
+    As g * ties(...), with the division done on the reduced shape.  An element alone is its
+    extremum, also where it is NaN, which equals nothing.
 
     Shapes: g, result [kept], self [all] -> [all]
     """
+    shape = b.shape(self)
+    if _count(b, shape, axis) == 1:
+        return expand_reduced(b, g, shape, axis, keepdims)
     mask, count = _extrema(b, self, result, axis, keepdims)
     share = b.call("div", (_expand(b, g, axis, keepdims), count))
     return b.call("mul", (share, mask))
@@ -174,6 +184,57 @@ def join(b: Builder, g: Any, shapes: Any, shape: Any, sections: Any, axis: Any) 
     return total
 
 
+@macro("expand_dims", "equal", "where", "sub", "exp", "constant", "constant_like")
+def share_of_exponentials(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> Any:
+    """Return exp(self) over their sum, given its logarithm; 0 where that is -inf.
+
+    Shapes: self [all], result [kept] -> [all]
+    """
+    total = _expand(b, result, axis, keepdims)
+    total = b.call("where", (b.call("equal", (total, float("-inf"))), 0, total))
+    return b.call("exp", (b.call("sub", (self, total)),))
+
+
+@macro("hypot", "div", "add", "mul", "sqrt", "constant", "constant_like")
+def reciprocal_length(b: Builder, self: Any) -> Any:
+    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow."""
+    if self.type is not None and self.type.dtype.kind != "c":
+        return b.call("div", (1, b.call("hypot", (1, self))))
+    square = b.call("add", (1, b.call("mul", (self, self))))
+    return b.call("div", (1, b.call("sqrt", (square,))))
+
+
+@macro("hypot", "equal", "where", "div", "constant", "constant_like")
+def over_length(b: Builder, value: Any, x: Any, y: Any) -> Any:
+    """Return value / hypot(x, y), and `value` where that is 0."""
+    length = b.call("hypot", (x, y))
+    return b.call("div", (value, b.call("where", (b.call("equal", (length, 0)), 1, length))))
+
+
+@macro("sub", "isinf", "equal", "logical_and", "where", "constant", "constant_like")
+def gap(b: Builder, self: Any, other: Any) -> Any:
+    """Return self - other, and 0 between equal infinities."""
+    alike = b.call("logical_and", (b.call("isinf", (self,)), b.call("equal", (self, other))))
+    return b.call("where", (alike, 0, b.call("sub", (self, other))))
+
+
+@macro("isnan", "logical_or", "logical_not", "equal", *MASK)
+def chosen(b: Builder, loses: Any, self: Any, other: Any) -> Any:
+    """Return 0 where `loses` or `self` is NaN, a half where `self` equals `other`, else 1."""
+    out = b.call("logical_or", (loses, b.call("isnan", (self,))))
+    wins = b.mask(b.call("logical_not", (out,)), self)
+    return b.call("where", (b.call("equal", (self, other)), 0.5, wins))
+
+
+@macro("index_set", "zeros_like", "constant", "constant_like", "broadcast_to")
+def put(b: Builder, g: Any, indices: Any, shape: Any, axis: Any) -> Any:
+    """Return zeros in which `g` was written at `indices`; of several the last stays.
+
+    Shapes: g [taken] -> shape
+    """
+    return b.call("index_set", (b.zeros(shape, g), indices, g), {"axis": axis})
+
+
 MATMUL = (
     "matmul", "mul", "conj", "transpose", "expand_dims", "squeeze", "sum_to", "sum_to_like",
 )  # fmt: skip
@@ -217,6 +278,16 @@ def matmul_right(b: Builder, g: Any, self: Any, shape: Any) -> Any:
     else:
         product = b.call("matmul", (_swap(b, self, self_ndim), g))
     return b.sum_to(product, shape)
+
+
+def _count(b: Builder, shape: Any, axis: Any) -> int | None:
+    """Return how many elements a reduction over `axis` takes, or None where it is unknown."""
+    dims = b.dims(shape)
+    if dims is None:
+        return None
+    axes = range(len(dims)) if axis is None else axis if _is_list(axis) else (axis,)
+    known = [dim for dim in (dims[number] for number in axes) if dim is not None]
+    return prod(known) if len(known) == len(axes) else None
 
 
 def _extrema(b: Builder, self: Any, result: Any, axis: Any, keepdims: Any) -> tuple[Any, Any]:

@@ -73,7 +73,8 @@ class Op:
     jvp: Formula | Literal["linear"] | None
     is_complex: bool
     """Whether the derivative holds for complex operands too."""
-    flops: int | None
+    flops: int | Formula | None
+    """Operations an element of the result, or those of a node; None where not declared."""
     points: tuple[Mapping[str, Any], ...]
     """Declared gradients at ties and singular points: {at, attributes, gradient}."""
     domain: Mapping[str, tuple[float, float]]

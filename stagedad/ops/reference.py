@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stagedad.ops import fft_reference, linalg_reference
+from stagedad.ops import fft_reference, functions, linalg_reference, sequence_reference
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -99,8 +99,49 @@ def _unslice(self: Array, *, shape: Any, start: Any, stop: Any, step: Any) -> Ar
 
 def _take_add(self: Array, indices: Array, *, shape: Any, axis: int) -> Array:
     result = np.zeros(shape, self.dtype)
-    where: Any = (*(slice(None),) * (axis % result.ndim), indices)
-    np.add.at(result, where, self)
+    np.add.at(result, _at(result, indices, axis), self)
+    return result
+
+
+def _written(self: Array, value: Array) -> Array:
+    return np.array(self, np.result_type(self.dtype, value.dtype))
+
+
+def _slice_set(self: Array, value: Array, *, start: Any, stop: Any, step: Any) -> Array:
+    result = _written(self, value)
+    result[_slices(start, stop, step)] = value
+    return result
+
+
+def _slice_add(self: Array, value: Array, *, start: Any, stop: Any, step: Any) -> Array:
+    result = _written(self, value)
+    result[_slices(start, stop, step)] += value
+    return result
+
+
+def _at(self: Array, indices: Array, axis: int) -> Any:
+    return (*(slice(None),) * (axis % self.ndim), indices)
+
+
+def _index_set(self: Array, indices: Array, value: Array, *, axis: int) -> Array:
+    result = _written(self, value)
+    result[_at(self, indices, axis)] = value
+    return result
+
+
+def _index_add(self: Array, indices: Array, value: Array, *, axis: int) -> Array:
+    result = _written(self, value)
+    np.add.at(result, _at(self, indices, axis), value)
+    return result
+
+
+def _take_last(self: Array, indices: Array, *, axis: int) -> Array:
+    at = axis % self.ndim
+    result = np.asarray(np.take(self, indices, at))
+    places = (indices % max(self.shape[at], 1)).ravel().tolist()
+    last = {place: number for number, place in enumerate(places)}
+    over = np.array([last[place] != number for number, place in enumerate(places)], bool)
+    result[_at(self, over.reshape(indices.shape), at)] = 0
     return result
 
 
@@ -127,9 +168,16 @@ FUNCTIONS: dict[str, Function] = {
     "slice": lambda self, *, start, stop, step: self[_slices(start, stop, step)],
     "unslice": _unslice,
     "take_add": _take_add,
+    "slice_set": _slice_set,
+    "slice_add": _slice_add,
+    "index_set": _index_set,
+    "index_add": _index_add,
+    "take_last": _take_last,
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
     **linalg_reference.FUNCTIONS,
     **fft_reference.FUNCTIONS,
+    **functions.FUNCTIONS,
+    **sequence_reference.FUNCTIONS,
 }
 """What is not one call of NumPy by the op's own arguments and attributes."""

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from stagedad.errors import DTypeError
-from stagedad.ops import fft_samples, linalg_samples
+from stagedad.ops import fft_samples, linalg_samples, sequence_samples
 from stagedad.ops.op import Op
 from stagedad.ops.table import OPS, infer, resolve
 from stagedad.types import TensorType, canonical_dtype
@@ -35,12 +35,16 @@ ABSENT: dict[tuple[str, str], str] = {
     ("matmul", "0-d"): _NEEDS_AXIS,
     ("take", "0-d"): _NEEDS_AXIS,
     ("take_add", "0-d"): _NEEDS_AXIS,
+    ("take_last", "0-d"): _NEEDS_AXIS,
+    ("index_set", "0-d"): _NEEDS_AXIS,
+    ("index_add", "0-d"): _NEEDS_AXIS,
     ("concatenate", "0-d"): _NEEDS_AXIS,
     ("split", "0-d"): _NEEDS_AXIS,
     ("constant", "strided"): _NO_OPERANDS,
     ("constant", "reversed"): _NO_OPERANDS,
     ("constant", "broadcast"): _NO_OPERANDS,
     **{(kind, "0-d"): _NEEDS_AXIS for kind in (*linalg_samples.CASES, *fft_samples.CASES)},
+    **sequence_samples.ABSENT,
 }
 """(op, layout) -> why the op has no such sample."""
 
@@ -82,7 +86,7 @@ def _cases(op: Op, dtype: np.dtype[Any]) -> list[Case]:
     special = _CASES.get(op.kind)
     if special is not None:
         return special(dtype)
-    return _reduction(op) if op.type_rule == "reduction" else _elementwise(op, dtype)
+    return _reduction(op) if op.type_rule.endswith("reduction") else _elementwise(op, dtype)
 
 
 def _elementwise(op: Op, dtype: np.dtype[Any] | None = None) -> list[Case]:
@@ -99,6 +103,8 @@ def _elementwise(op: Op, dtype: np.dtype[Any] | None = None) -> list[Case]:
         ("plain", (2, 3)),
     ]
     result: list[Case] = [(layout, (shape,) * count, {}) for layout, shape in alike]
+    if "order" in op.attributes:
+        result += [("plain", ((2, 3),), {"order": order}) for order in (1, 2, 5)]
     if count > 1:
         shapes: list[Shapes] = [
             ((3, 1), (4,)), ((), (2, 3)), ((2, 3), ()), ((2, 1, 4), (2, 3, 1)),
@@ -240,9 +246,8 @@ _SLICES: list[tuple[str, tuple[int, ...], Attributes]] = [
 def _unslice(dtype: np.dtype[Any]) -> list[Case]:
     result: list[Case] = []
     for layout, shape, attributes in _SLICES:
-        kept = infer("slice", [TensorType("float64", shape)], attributes)[0]
-        assert kept is not None
-        result.append((layout, (_dims(kept),), {"shape": shape, **attributes}))
+        kept = _dims(infer("slice", [TensorType("float64", shape)], attributes)[0])
+        result.append((layout, (kept,), {"shape": shape, **attributes}))
     return result
 
 
@@ -274,6 +279,29 @@ def _take_add(dtype: np.dtype[Any]) -> list[Case]:
     return result
 
 
+def _slice_set(dtype: np.dtype[Any]) -> list[Case]:
+    result: list[Case] = []
+    for layout, shape, attributes in _SLICES:
+        kept = _dims(infer("slice", [TensorType("float64", shape)], attributes)[0])
+        result.append((layout, (shape, kept), attributes))
+        # The value may be stretched: a number, one row.
+        layout = "plain" if layout == "empty" and 0 not in shape else layout
+        result.append((layout, (shape, ()), attributes))
+        result.append((layout, (shape, (1, *kept[1:]) if kept else ()), attributes))
+    return result
+
+
+def _index_set(dtype: np.dtype[Any]) -> list[Case]:
+    result: list[Case] = []
+    for layout, shape, indices, axis in [*_TAKES, ("plain", (4, 3), (7,), 1)]:
+        at = axis % len(shape)
+        taken = shape[:at] + indices + shape[at + 1 :]
+        result.append((layout, (shape, indices, taken), {"axis": axis}))
+        result.append((layout, (shape, indices, ()), {"axis": axis}))
+        result.append((layout, (shape, indices, taken[1:]), {"axis": axis}))
+    return result
+
+
 def _matmul(dtype: np.dtype[Any]) -> list[Case]:
     pairs: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
         ("empty", (0, 3), (3, 2)), ("empty", (2, 0), (0, 3)), ("empty", (0,), (0,)),
@@ -301,6 +329,11 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
     "unslice": _unslice,
     "take": _take,
     "take_add": _take_add,
+    "take_last": _take,
+    "slice_set": _slice_set,
+    "slice_add": _slice_set,
+    "index_set": _index_set,
+    "index_add": _index_set,
     "matmul": _matmul,
     "reshape": _attribute_cases(
         ("0-d", (), {"shape": (1, 1)}),
@@ -358,6 +391,7 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
     ),
     **linalg_samples.CASES,
     **fft_samples.CASES,
+    **sequence_samples.CASES,
 }
 
 
@@ -386,6 +420,8 @@ def _operands(
         if name == "indices":
             size = (attributes.get("shape") or shapes[0])[attributes["axis"]]
             values = random.integers(-size, size, part)
+        elif name == "exponent":
+            values = random.integers(-3, 4, part)
         elif name == "condition":
             values = unit < 0.5
         else:
@@ -436,7 +472,8 @@ def _laid_out(values: Array, shape: tuple[int, ...], layout: str) -> Array:
     return np.array(values)
 
 
-def _dims(type: TensorType) -> tuple[int, ...]:
+def _dims(type: TensorType | None) -> tuple[int, ...]:
+    assert type is not None
     assert type.shape is not None
     return tuple(dim for dim in type.shape if dim is not None)
 

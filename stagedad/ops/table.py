@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagedad.errors import suggestion
+from stagedad.errors import ShapeError, suggestion
 from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
@@ -33,12 +33,23 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     }
     for key in ("partials", "vjps"):
         fields[key] = {name: _formula(parts) for name, parts in entry[key].items()}
-    if isinstance(entry["jvp"], tuple):
-        fields["jvp"] = _formula(entry["jvp"])
+    for key in ("jvp", "flops"):
+        if isinstance(entry[key], tuple):
+            fields[key] = _formula(entry[key])
+    fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
     found = attrgetter(entry["numpy"])(np) if entry["numpy"] else None
     fields["ufunc"] = found if isinstance(found, np.ufunc) else None
     return Op(**fields)
+
+
+def _numbers(value: Any) -> Any:
+    """Return nested literals with the numbers that no literal is for, which are text."""
+    if isinstance(value, dict):
+        return {key: _numbers(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_numbers, value))
+    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formula:
@@ -48,6 +59,9 @@ def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formul
 
 OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
 """Every op by its kind."""
+
+MOST_DIMS = 64
+"""NumPy's limit."""
 
 _KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
 
@@ -100,6 +114,9 @@ def infer(
     if attributes:
         check_attributes(op, attributes)
     result: tuple[TensorType | None, ...] = RULES[op.type_rule](op, types, complete_attributes)
+    for type in result:
+        if type is not None and type.shape is not None and len(type.shape) > MOST_DIMS:
+            raise ShapeError(op.kind, f"more than {MOST_DIMS} dims", len(type.shape))
     return result
 
 

@@ -87,6 +87,28 @@ def real_function(op: Op, types: Types, attributes: Attributes) -> Results:
     return (self.with_dtype(real_function_dtype(op.kind, self.dtype)),)
 
 
+def inexact_function(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; integers become float64, as beside a Python float."""
+    (self,) = types
+    if self is None:
+        return UNKNOWN
+    return (self.with_dtype(canonical_dtype(np.result_type(self.dtype, 1.0), op.kind)),)
+
+
+def integers(op: Op, types: Types, attributes: Attributes) -> Results:
+    """As `elementwise`, of an op that floats have no loop for."""
+    return elementwise(op, types, attributes)
+
+
+def frexp_exponent(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Give C's int, for what is a real float once promoted."""
+    (self,) = types
+    if self is None:
+        return (TensorType(np.dtype("i4")),)
+    ufunc_dtype(np.frexp, op.kind, (self.dtype,))
+    return (self.with_dtype(np.dtype("i4")),)
+
+
 def same(op: Op, types: Types, attributes: Attributes) -> Results:
     """Keep the type."""
     return (types[0],)
@@ -108,7 +130,20 @@ def reduction(op: Op, types: Types, attributes: Attributes) -> Results:
     (self,) = types
     if self is None:
         return UNKNOWN
-    dtype = _reduced_dtype(op, self.dtype)
+    return _reduced(op, self.with_dtype(_reduced_dtype(op, self.dtype)), attributes)
+
+
+def real_reduction(op: Op, types: Types, attributes: Attributes) -> Results:
+    """As `reduction`, in the dtype of NumPy's functions of real numbers."""
+    (self,) = types
+    if self is None:
+        return UNKNOWN
+    dtype = real_function_dtype(op.kind, self.dtype)
+    return _reduced(op, self.with_dtype(dtype), attributes)
+
+
+def _reduced(op: Op, self: TensorType, attributes: Attributes) -> Results:
+    dtype = self.dtype
     axis, keepdims = attributes["axis"], bool(attributes["keepdims"])
     if self.shape is None:
         whole = axis is None and not keepdims
@@ -341,6 +376,30 @@ def take_add(op: Op, types: Types, attributes: Attributes) -> Results:
     return (self.with_shape(shape),)
 
 
+def slice_set(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; the value must broadcast to the slice."""
+    self, value = types
+    if self is None or value is None:
+        return UNKNOWN
+    if self.shape is not None:
+        _check_stretch(op.kind, value.shape, sliced(op.kind, self.shape, attributes))
+    return (_written(op, self, value),)
+
+
+def index_set(op: Op, types: Types, attributes: Attributes) -> Results:
+    """Keep the shape; the value must broadcast to what would be taken."""
+    self, indices, value = types
+    _check_indices(op, indices)
+    if self is None or value is None:
+        return UNKNOWN
+    if self.shape is not None:
+        (axis,) = normal_axes(op.kind, index(attributes["axis"]), len(self.shape))
+        if indices is not None and indices.shape is not None:
+            taken = self.shape[:axis] + indices.shape + self.shape[axis + 1 :]
+            _check_stretch(op.kind, value.shape, taken)
+    return (_written(op, self, value),)
+
+
 def matmul(op: Op, types: Types, attributes: Attributes) -> Results:
     """Contract the last axis of self with the last but one of other."""
     left, right = types
@@ -482,6 +541,12 @@ def _check_stretch(kind: str, small: Shape, large: Shape) -> None:
     )
     if not fits:
         raise ShapeError(kind, "do not broadcast", small, large)
+
+
+def _written(op: Op, self: TensorType, value: TensorType) -> TensorType:
+    """Return the type of `self` when a `value` was written into it: it may widen the dtype."""
+    _device(op, [self, value])
+    return self.with_dtype(promote(op.kind, self.dtype, value.dtype))
 
 
 def _check_indices(op: Op, indices: TensorType | None) -> None:

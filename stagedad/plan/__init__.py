@@ -2,7 +2,7 @@
 
 from stagedad.plan._step import Origin, Step
 from stagedad.plan.graphs import check_kinds, held_arrays
-from stagedad.plan.plan import Plan, make_plan
+from stagedad.plan.plan import Plan, make_plan, out_of_memory
 from stagedad.plan.step import Layout
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "check_kinds",
     "held_arrays",
     "make_plan",
+    "out_of_memory",
 ]

@@ -38,6 +38,12 @@ class Emitter:
         attributes: dict[str, Any],
         results: Sequence[TensorType],
     ) -> tuple[View, ...]: ...
+    def sub_program(
+        self,
+        function: Callable[..., Any],
+        reads: Sequence[View],
+        results: Sequence[TensorType],
+    ) -> tuple[View, ...]: ...
     def elementwise(
         self, ufunc: np.ufunc, reads: Sequence[View], result: TensorType
     ) -> View: ...

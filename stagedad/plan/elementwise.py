@@ -13,6 +13,7 @@ from stagedad.plan.kernels import (
     INT64,
     check_exponent_kernel,
     mul0_kernel,
+    quiet_kernel,
     ufunc_kernel,
     where_kernel,
 )
@@ -66,9 +67,10 @@ def sigmoid(
     (result,) = results
     one = emitter.number(1, result.dtype)
     view = emitter.cast(reads[0], result.dtype)
-    for ufunc in (np.negative, np.exp):
-        view = emitter.elementwise(ufunc, (view,), result)
-    total = emitter.elementwise(np.add, (view, one), result)
+    negated = emitter.elementwise(np.negative, (view,), result)
+    kernel = quiet_kernel(ufunc_kernel(np.exp, (result.dtype,), "sigmoid"))
+    write = fresh(result.dtype, static_shape(result))
+    total = emitter.elementwise(np.add, (emitter.call(kernel, [negated], write), one), result)
     return (emitter.elementwise(np.true_divide, (one, total), result),)
 
 

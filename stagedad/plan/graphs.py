@@ -9,9 +9,12 @@ import numpy as np
 from stagedad.errors import KernelError
 from stagedad.ir.control import CONTROL, check_control
 from stagedad.ops import OPS
+from stagedad.plan._graphs import plain_kinds
 
 if TYPE_CHECKING:
     from stagedad.ir import Graph, Node
+
+_PLAIN = frozenset(OPS) - frozenset(CONTROL)
 
 DEEPEST = 50
 """Blocks within blocks that are planned, one call within the other."""
@@ -30,6 +33,9 @@ def check_kinds(graph: Graph) -> None:
 
     Raises: VerifyError for control flow whose blocks are not as they should be.
     """
+    kinds = plain_kinds(graph)
+    if kinds is not None and kinds <= _PLAIN:
+        return
     for node in graph.nodes(nested=True):
         if node.kind in CONTROL:
             check_control(node)

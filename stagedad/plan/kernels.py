@@ -55,6 +55,7 @@ class Kernel:
         "native",
         "short",
         "ufunc",
+        "wrapper",
     )
 
     def __init__(
@@ -66,17 +67,22 @@ class Kernel:
         capsule: object = None,
         inner: Kernel | None = None,
         short: Kernel | None = None,
+        wrapper: str = "",
+        computes: np.ufunc | None = None,
     ) -> None:
         self.name = name
         self.dtypes = dtypes
         self.ufunc = ufunc
         self.capsule = capsule
         self.inner = inner
-        """The loop that `sum_rows` adds rows with, or whose flag `checked` looks at."""
+        """The loop that `wrapper` is around."""
+        self.wrapper = wrapper
+        """quiet: the floating-point flags that it raises mean nothing; extremum: it reduces;
+        checked: it fails where it raises the invalid flag."""
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
-        self.computes = ufunc
+        self.computes = computes or ufunc
         """The ufunc whose operation it is."""
         self.cost = _COSTS.get(name, 0.3)
         self.native: Any = None
@@ -135,11 +141,16 @@ def _resolve(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernel:
     short = None
     name = _SHORT_NAMES.get(ufunc)
     if name is not None and carried[0].char in "fd" and set(carried) == {carried[0]}:
-        short = Kernel(f"short_{name}_{dtype_code(carried[0])}", carried)
-        short.computes = ufunc
+        short = Kernel(f"short_{name}_{dtype_code(carried[0])}", carried, computes=ufunc)
     return Kernel(
         ufunc.__name__, carried, ufunc=ufunc, capsule=capsule, short=short if capsule else None
     )
+
+
+@lru_cache(maxsize=64)
+def quiet_kernel(kernel: Kernel) -> Kernel:
+    """Return `kernel` without its floating-point flags: an infinity on the way is no error."""
+    return Kernel(kernel.name, kernel.dtypes, ufunc=kernel.ufunc, inner=kernel, wrapper="quiet")
 
 
 @lru_cache(maxsize=1024)
@@ -149,16 +160,26 @@ def own_kernel(name: str, dtypes: tuple[DType, ...]) -> Kernel:
 
 
 @lru_cache(maxsize=64)
-def sum_rows_kernel(dtype: DType) -> Kernel:
-    """Return the loop (source, scratch, target) that adds many rows of `dtype`."""
-    add = _resolve(np.add, (dtype, dtype))
-    return Kernel("sum_rows", (dtype, dtype, dtype), inner=add)
+def sum_kernel(way: str, dtype: DType) -> Kernel:
+    """Return the loop that sums `dtype`: "all", "along" or "across", see reduce.h."""
+    # Signed integers wrap as unsigned ones do.
+    code = f"u{8 * dtype.itemsize}" if dtype.kind == "i" else dtype_code(dtype)
+    return Kernel(f"sum_{way}_{code}", (dtype, dtype), computes=np.add)
+
+
+@lru_cache(maxsize=64)
+def extremum_kernel(ufunc: np.ufunc, dtype: DType, op: str) -> Kernel:
+    """Return the loop (source, target) that reduces by `ufunc`, from the first element on."""
+    inner = ufunc_kernel(ufunc, (dtype, dtype), op)
+    return Kernel(
+        inner.name, (dtype, dtype), inner=inner, wrapper="extremum", computes=inner.computes
+    )
 
 
 @lru_cache(maxsize=256)
 def checked_kernel(inner: Kernel) -> Kernel:
     """Return the loop of `inner` that fails where it raises the invalid flag."""
-    return Kernel("checked", inner.dtypes, inner=inner)
+    return Kernel(inner.name, inner.dtypes, ufunc=inner.ufunc, inner=inner, wrapper="checked")
 
 
 def copy_kernel(dtype: DType) -> Kernel:
@@ -189,6 +210,16 @@ def gather_kernel(dtype: DType) -> Kernel:
     return own_kernel("gather", (dtype, INT64, dtype))
 
 
+def take_last_kernel(dtype: DType) -> Kernel:
+    """Return the loop (source, indices, places, target) of take_last."""
+    return own_kernel("take_last", (dtype, INT64, INT64, dtype))
+
+
+def scatter_kernel(dtype: DType) -> Kernel:
+    """Return the loop (value, indices, target) that writes values at indices."""
+    return own_kernel("scatter", (dtype, INT64, dtype))
+
+
 def scatter_add_kernel(dtype: DType) -> Kernel:
     """Return the loop (g, indices, target) that adds g at indices."""
     return own_kernel(f"scatter_add_{dtype_code(dtype)}", (dtype, INT64, dtype))
@@ -197,3 +228,8 @@ def scatter_add_kernel(dtype: DType) -> Kernel:
 def check_exponent_kernel() -> Kernel:
     """Return the loop over int64 exponents that fails at a negative one."""
     return own_kernel("check_exponent", (INT64,))
+
+
+def check_indices_kernel() -> Kernel:
+    """Return the loop over int64 indices that fails at one out of bounds."""
+    return own_kernel("check_indices", (INT64,))

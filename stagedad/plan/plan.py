@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 # The rules register themselves.
-from stagedad.plan import elementwise, indexing, linear, products, reducing, shaping  # noqa: F401
+from stagedad.plan import (  # noqa: F401
+    elementwise,
+    functions,
+    indexing,
+    linear,
+    products,
+    reducing,
+    scanning,
+    shaping,
+)
 from stagedad.plan._buffers import measure, number_slots, place, poison, prune
 from stagedad.plan._lower import lower
-from stagedad.plan._step import Step
+from stagedad.plan._peephole import subtract_negated
+from stagedad.plan._reuse import reuse as write_in_place
+from stagedad.plan._step import Step, estimate
 from stagedad.plan._view import MOST_BYTES
 from stagedad.plan.blocks import form_blocks
-from stagedad.plan.peephole import subtract_negated
-from stagedad.plan.step import Layout
+from stagedad.plan.step import ARENA, Layout
 from stagedad.types import TensorType
 
 if TYPE_CHECKING:
@@ -54,11 +65,14 @@ def make_plan(
     """
     inside = partial(make_plan, reuse=reuse, poisoned=poisoned)
     lowered = lower(graph, layouts, inside)
-    steps = form_blocks(prune(subtract_negated(lowered.steps)))
+    steps = prune(subtract_negated(lowered.steps))
+    if reuse:
+        steps = write_in_place(steps)
+    steps = form_blocks(steps)
     measure(steps)
     arena_bytes = place(steps, reuse=reuse)
     if arena_bytes > MOST_BYTES:
-        raise MemoryError(f"{arena_bytes} bytes of workspace")
+        raise out_of_memory(steps, arena_bytes)
     if poisoned:
         steps = poison(steps)
     slots = number_slots(steps)
@@ -70,5 +84,20 @@ def make_plan(
         slots=slots,
         pool=lowered.pool,
         arena_bytes=arena_bytes,
-        estimate=sum([step.nanoseconds() for step in steps]),
+        estimate=estimate(steps),
     )
+
+
+def out_of_memory(steps: Sequence[Step], nbytes: int) -> MemoryError:
+    """Return the exception for a workspace that cannot be had; it names the largest value."""
+    error = MemoryError(f"{nbytes} bytes of workspace")
+    writes = [
+        (view.buffer.nbytes, step)
+        for step in steps
+        for view in step.operands[step.inputs :]
+        if view.buffer.space == ARENA and not view.buffer.local
+    ]
+    if writes:
+        most, step = max(writes, key=itemgetter(0))
+        error.add_note(f"the largest value, of {most} bytes, is in {step.origin}")
+    return error

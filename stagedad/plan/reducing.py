@@ -1,10 +1,8 @@
 """Lowering reductions.
 
-Note [sums]: one axis at a time, the last one first, so that every partial sum
-is pairwise.  Along the axis NumPy's add loop does it (128 elements in 8 chains,
-halves above that); across rows `sum_rows` halves down to 8 rows.  Either way
-the error grows with the logarithm of the count, at least as good as `np.sum` of
-a contiguous copy, and the order depends on the shape alone.
+The order of a sum's additions depends on how many there are and on nothing else
+(Note [order of sums] in reduce.h), so memory layout decides only which loop goes
+there: along the axes that are summed, or across rows of what stays.
 """
 
 from __future__ import annotations
@@ -17,17 +15,21 @@ import numpy as np
 
 from stagedad.ops.type_rules import normal_axes
 from stagedad.plan._emitter import Emitter
-from stagedad.plan._view import View, fresh, loop_axes, merged
-from stagedad.plan.kernels import copy_kernel, sum_rows_kernel, ufunc_kernel
+from stagedad.plan._view import View, dense_strides, fresh, loop_axes
+from stagedad.plan.blocks import FROM
+from stagedad.plan.kernels import copy_kernel, extremum_kernel, sum_kernel, ufunc_kernel
 from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
-from stagedad.plan.step import SUM
+from stagedad.plan.step import REDUCE
 from stagedad.types import CODES, TensorType
 
-FEW = 16
-"""Fewer elements than this are summed across rows; as many rows, along them."""
+FEW = 4
+"""Rows shorter than this are not summed as rows."""
 
-TILE_BYTES = 4096
-"""Column tile of a sum over rows: the row, its partial sums and the target stay in L1."""
+TILE_BYTES = 1024
+"""How much of a row is summed at a time: with its lanes and partial sums it stays in L1."""
+
+STREAM_BYTES = 2048
+"""What a sum within a block keeps from piece to piece.  ORDER STREAM: as in reduce.h."""
 
 
 @rule("sum")
@@ -81,11 +83,22 @@ def extremum(
     write = fresh(view.dtype, static_shape(result))
     if write.size == 0:
         return (write,)
+    _, gone = _axes(view, axes, write)
+    if write.size == 1 and len(gone) == 1:
+        emitter.strided(
+            extremum_kernel(ufunc, view.dtype, emitter.origin.op),
+            (view, write),
+            1,
+            (view.size, view.size, 0),
+            (gone[0][1], 0, view.itemsize),
+            kind=REDUCE,
+        )
+        return (write,)
     first = tuple(1 if axis in axes else dim for axis, dim in enumerate(view.shape))
     start = View(view.buffer, view.dtype, first, view.strides, view.offset)
     target = View(write.buffer, write.dtype, first)
     emitter.call(copy_kernel(view.dtype), [start], target)
-    if prod(view.shape[axis] for axis in axes) > 1:
+    if gone:
         still = tuple(
             0 if axis in axes else stride for axis, stride in enumerate(target.strides)
         )
@@ -101,130 +114,96 @@ def _accumulator(result: TensorType) -> TensorType:
     return result.with_dtype(CODES["f32"]) if result.dtype.char == "e" else result
 
 
+Axis = tuple[int, ...]
+
+
 def _sum(emitter: Emitter, view: View, axes: Sequence[int], result: TensorType) -> View:
     """Return the sum of `view` along `axes`, in the type of `result`."""
     shape = static_shape(result)
     wide = _accumulator(result).dtype
-    count = prod(view.shape[axis] for axis in axes)
-    if count == 0 or 0 in shape:
+    if 0 in view.shape:
         return emitter.zeros(result)
     view = emitter.cast(view, wide)
-    dims, strides, flags = _split_axes(view, axes)
-    while True in flags:
-        at = len(flags) - 1 - flags[::-1].index(True)
-        view = _sum_axis(emitter, view, dims, strides, at)
-        del dims[at], flags[at]
-        view, (dims, strides, flags) = view, _merge_again(view, dims, flags)
-    if not view.dense or view.size != prod(shape):
-        # Nothing was reduced but axes of size 1.
-        kept = [stride for axis, stride in enumerate(view.strides) if view.shape[axis] != 1]
-        left = iter(kept)
+    write = fresh(wide, shape)
+    kept, gone = _axes(view, axes, write)
+    if not gone:
+        # Nothing is reduced but axes of size 1.
+        left = iter([stride for _, stride, _ in kept])
         spread = tuple(0 if dim == 1 else next(left) for dim in shape)
-        return emitter.cast(
-            View(view.buffer, view.dtype, shape, spread, view.offset), result.dtype
-        )
-    return emitter.cast(View(view.buffer, view.dtype, shape, None, view.offset), result.dtype)
-
-
-def _split_axes(view: View, axes: Sequence[int]) -> tuple[list[int], list[int], list[bool]]:
-    """Return dims, strides, and whether each is reduced, merged within each sort."""
-    dims: list[int] = []
-    strides: list[int] = []
-    flags: list[bool] = []
-    for axis, (dim, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-        reduced = axis in axes
-        if dim == 1:
-            continue
-        if dims and flags[-1] == reduced and strides[-1] == dim * stride:
-            dims[-1] *= dim
-            strides[-1] = stride
-        else:
-            dims.append(dim)
-            strides.append(stride)
-            flags.append(reduced)
-    return dims, strides, flags
-
-
-def _merge_again(
-    view: View, dims: list[int], flags: list[bool]
-) -> tuple[list[int], list[int], list[bool]]:
-    """Split the axes of a dense intermediate result anew."""
-    whole = View(view.buffer, view.dtype, tuple(dims))
-    reduced = [axis for axis, flag in enumerate(flags) if flag]
-    return _split_axes(whole, reduced)
-
-
-def _sum_axis(
-    emitter: Emitter, view: View, dims: list[int], strides: list[int], at: int
-) -> View:
-    """Emit the sum along axis `at` into a new dense temporary."""
-    dtype = view.dtype
-    item = dtype.itemsize
-    rows, row = dims[at], strides[at]
-    kept = tuple(dims[:at] + dims[at + 1 :])
-    steps = tuple(strides[:at] + strides[at + 1 :])
-    write = fresh(dtype, kept)
-    left, (from_, to) = merged(kept, [steps, write.strides])
-    inner = left[-1] if left else 1
-    along = inner < FEW if row != item else (rows >= FEW or inner < 4 * rows)
-    if along:
-        _sum_along(emitter, view, write, rows, row, (left, from_, to))
+        same = View(view.buffer, view.dtype, shape, spread, view.offset)
+        return emitter.cast(same, result.dtype)
+    row = min(kept, key=lambda axis: abs(axis[1]), default=(1, 0, 0))
+    if row[0] >= FEW and abs(row[1]) < abs(gone[-1][1]):
+        _sum_across(emitter, view, write, kept, gone, row)
+    elif kept or len(gone) > 1:
+        words = _words(_merged(kept) or [(1, 0, 0)]) + _words(gone)
+        kernel = sum_kernel("along", wide)
+        emitter.strided(kernel, (view, write), 1, (1,), (0, 0), words, kind=REDUCE)
     else:
-        _sum_across(emitter, view, write, rows, row, (left, from_, to))
-    return write
+        _sum_all(emitter, view, write, gone[0][1])
+    return emitter.cast(write, result.dtype)
 
 
-Axes = tuple[list[int], list[int], list[int]]
+def _axes(view: View, axes: Sequence[int], write: View) -> tuple[list[Axis], list[Axis]]:
+    """Return what stays, as (dim, stride, stride of `write`), and what goes, as (dim, stride).
+
+    In the order of the axes, without those of size 1; those that go are merged.
+    """
+    kept: list[Axis] = []
+    gone: list[Axis] = []
+    for axis, (dim, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        if dim != 1:
+            (gone if axis in axes else kept).append((dim, stride))
+    steps = dense_strides(tuple(dim for dim, _ in kept), write.itemsize)
+    kept = [(*axis, step) for axis, step in zip(kept, steps, strict=True)]
+    return kept, _merged(gone)
 
 
-def _sum_along(
-    emitter: Emitter, view: View, write: View, rows: int, row: int, axes: Axes
-) -> None:
-    """Emit one pairwise sum for each element of the result."""
-    dtype = view.dtype
-    kernel = ufunc_kernel(np.add, (dtype, dtype), "sum")
-    operands = (write, view, write)
-    if not axes[0]:
-        dims = (rows, dtype.itemsize)
-        emitter.strided(kernel, operands, 2, dims, (0, row, 0), kind=SUM)
-        return
-    emitter.zero(write)
-    outer = _outer([(dim, (to, from_, to)) for dim, from_, to in zip(*axes, strict=True)])
-    emitter.strided(kernel, operands, 2, (rows,), (0, row, 0), outer)
+def _merged(axes: list[Axis]) -> list[Axis]:
+    """Return `axes`, neighbours made one where all strides allow it."""
+    result: list[Axis] = []
+    for dim, *strides in axes:
+        if result and result[-1][1:] == tuple(dim * stride for stride in strides):
+            dim *= result.pop()[0]
+        result.append((dim, *strides))
+    return result
+
+
+def _words(axes: list[Axis]) -> Dims:
+    """Return axes as loops read them, see axes.h."""
+    return (len(axes), *(word for axis in axes for word in axis))
+
+
+def _sum_all(emitter: Emitter, view: View, write: View, stride: int) -> None:
+    """Emit the sum of everything along one axis, which a block may do piece by piece."""
+    n = view.size
+    stream = write
+    if n >= FROM:
+        stream = fresh(CODES["u8"], (STREAM_BYTES,))
+    emitter.strided(
+        sum_kernel("all", view.dtype),
+        (view, stream, write),
+        1,
+        (n, n, 0),
+        (stride, 0, 0),
+        kind=REDUCE,
+    )
 
 
 def _sum_across(
-    emitter: Emitter, view: View, write: View, rows: int, row: int, axes: Axes
+    emitter: Emitter, view: View, write: View, kept: list[Axis], gone: list[Axis], row: Axis
 ) -> None:
-    """Emit sums of whole rows."""
-    dtype = view.dtype
-    item = dtype.itemsize
-    dims, from_, to = axes
-    tile = min(dims[-1], TILE_BYTES // item)
-    levels = max(1, (rows - 1).bit_length() - 2)
-    scratch = fresh(dtype, (levels * tile,))
-    outer = _outer(
-        [
-            (dim, (step, 0, target))
-            for dim, step, target in zip(dims[:-1], from_[:-1], to[:-1], strict=True)
-        ]
-    )
-    emitter.strided(
-        sum_rows_kernel(dtype),
-        (view, scratch, write),
-        1,
-        (rows, dims[-1], tile),
-        (row, from_[-1], tile * item, to[-1]),
-        outer,
-    )
-
-
-def _outer(axes: list[tuple[int, Dims]]) -> Dims:
-    """Return axes in the form of `Step.outer`."""
-    if not axes:
-        return ()
-    words = [len(axes)]
-    for dim, strides in axes:
-        words.append(dim)
-        words.extend(strides)
-    return tuple(words)
+    """Emit the sums of rows along the axis `row` of those that stay."""
+    item = view.itemsize
+    others = _merged([axis for axis in kept if axis is not row])
+    tile = min(row[0], TILE_BYTES // item)
+    rows = prod(dim for dim, _ in gone)
+    lanes, leaf = (4, 64) if view.dtype.kind == "c" else (8, 128)
+    levels = 0
+    while rows > leaf:
+        rows -= rows // 2 - rows // 2 % lanes
+        levels += 1
+    scratch = fresh(view.dtype, ((lanes + 1 + levels) * tile,))
+    words = _words([*others, row]) + _words(gone)
+    kernel = sum_kernel("across", view.dtype)
+    emitter.strided(kernel, (view, scratch, write), 1, (tile,), (0, 0, 0), words, kind=REDUCE)

@@ -9,9 +9,9 @@ import numpy as np
 
 from stagedad.ops.type_rules import part_bounds
 from stagedad.plan._emitter import Emitter
-from stagedad.plan._view import View, broadcast, fresh, reshape
+from stagedad.plan._view import View, broadcast, fresh, reshape, sliced
 from stagedad.plan.kernels import ufunc_kernel
-from stagedad.plan.rule import Dims, Operands, Results, rule, static_shape
+from stagedad.plan.rule import Operands, Results, rule, static_shape
 
 
 @rule("copy", "stop_gradient")
@@ -77,7 +77,7 @@ def slice_(
     emitter: Emitter, reads: Operands, attributes: Mapping[str, Any], results: Results
 ) -> Sequence[View]:
     """Move the offset, multiply the strides."""
-    return (sliced(reads[0], attributes),)
+    return (part_of(reads[0], attributes),)
 
 
 @rule("split")
@@ -104,10 +104,10 @@ def unslice(
     """Zeros, then a copy into the slice."""
     view, dtype = reads[0], results[0].dtype
     write = emitter.zero(fresh(dtype, static_shape(results[0])))
-    emitter.copy(view, sliced(write, attributes))
+    emitter.copy(view, part_of(write, attributes))
 
     def add_to(total: View) -> None:
-        part = sliced(total, attributes)
+        part = part_of(total, attributes)
         emitter.call(ufunc_kernel(np.add, (dtype, dtype), "unslice"), (part, view), part)
 
     emitter.scattered[write] = add_to
@@ -129,24 +129,6 @@ def concatenate(
     return (write,)
 
 
-def sliced(view: View, attributes: Mapping[str, Any]) -> View:
-    """Return the part of `view` that a slice's attributes select."""
-    offset = view.offset
-    shape: list[int] = []
-    strides: list[int] = []
-    for dim, stride, start, stop, step in zip(
-        view.shape,
-        view.strides,
-        attributes["start"],
-        attributes["stop"],
-        attributes["step"],
-        strict=True,
-    ):
-        first, last, by = slice(start, stop, step).indices(dim)
-        count = len(range(first, last, by))
-        shape.append(count)
-        strides.append(stride * by)
-        if count:
-            offset += first * stride
-    dims: Dims = tuple(shape)
-    return View(view.buffer, view.dtype, dims, tuple(strides), offset)
+def part_of(view: View, attributes: Mapping[str, Any]) -> View:
+    """Return the part that the attributes of `slice` select."""
+    return sliced(view, attributes["start"], attributes["stop"], attributes["step"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CALL: Final = 0
 OUTER: Final = 1
 ZERO: Final = 2
-SUM: Final = 3
+REDUCE: Final = 3
 OBJECT: Final = 4
 BLOCK: Final = 5
 POISON: Final = 6

@@ -13,8 +13,8 @@ from stagedad.plan.step import (
     OUTPUT,
     POISON,
     POOL,
+    REDUCE,
     SUB,
-    SUM,
     ZERO,
 )
 from stagedad.types import TensorType
@@ -83,10 +83,8 @@ def _kind(step: Step) -> str:
         return _OWN_KINDS[step.kind]
     if step.kernel.is_object_call:
         return "object"
-    if step.kernel.core:
+    if step.kernel.ufunc is not None and step.kernel.ufunc.signature is not None:
         return "gufunc"
-    if step.kind == SUM or step.operands[0] is step.operands[-1]:
+    if step.kind == REDUCE or (step.operands[0] is step.operands[-1] and not step.donates):
         return "reduce"
-    if step.kernel.inner is not None:
-        return "gufunc" if step.kernel.name == "checked" else "reduce"
     return "own" if step.kernel.ufunc is None else "loop"

@@ -37,3 +37,8 @@ def compile(graph: Any, backend: str = "numpy") -> Any:
     if not isinstance(graph, Graph):
         raise TypeError(f"compile: not a Graph or Gradient: {type(graph).__name__}")
     return Program(Specialisations(graph))
+
+
+def adopt(graph: Graph) -> Program:
+    """Return the Program of a graph that the caller will not edit again: no copy is made."""
+    return Program(Specialisations(graph, owned=True))

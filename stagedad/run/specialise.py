@@ -43,16 +43,22 @@ class CacheInfo(NamedTuple):
 
 
 class Specialisations:
-    """The codes made of one graph.  Owns a copy of it, so later edits do not matter.
+    """The codes made of one graph.
+
+    It works on a copy, so that later edits do not matter, unless `owned` says that nobody
+    else will edit it.
 
     Raises: KernelError if a node is no op of the table.
     """
 
-    def __init__(self, graph: Graph, maxsize: int = MAX_SIGNATURES) -> None:
+    def __init__(
+        self, graph: Graph, maxsize: int = MAX_SIGNATURES, *, owned: bool = False
+    ) -> None:
         check_kinds(graph)
-        self.graph = graph.copy()
+        self.graph = graph if owned else graph.copy()
         self.held = held_arrays(self.graph)
         self.declared = [value.type for value in self.graph.inputs]
+        self.inputs = len(self.declared)
         self.declared += [TensorType.of(array) for array in self.held]
         self.maxsize = maxsize
         self._codes: OrderedDict[tuple[Layout, ...], Code] = OrderedDict()
@@ -146,8 +152,7 @@ class Specialisations:
         Shapes and dtypes have gone into the graph's attributes and constants, and into what
         `differentiate` decided, so another type would give wrong numbers.
         """
-        inputs = len(self.graph.inputs)
-        what = f"argument {index}" if index < inputs else "an array held by a constant"
+        what = f"argument {index}" if index < self.inputs else "an array held by a constant"
         found = TensorType(layout.dtype, layout.shape)
         if declared is None:
             if self.graph.assumes_real and found.dtype.kind == "c":

@@ -1,5 +1,5 @@
-from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, final
 
 from stagedad.ir import Graph, Node
 from stagedad.types import TensorType
@@ -9,4 +9,19 @@ def merge_equal(graph: Graph, pure: Set[str], commutative: Set[str]) -> int: ...
 def attributes_key(attributes: dict[str, Any]) -> tuple[Any, ...]: ...
 def drop_zeros(graph: Graph, linear: Set[str], products: Set[str]) -> int: ...
 def zero_attributes(type: TensorType) -> dict[str, Any]: ...
-def hits(graph: Graph, triggers: Mapping[str, Set[str | None]]) -> Iterator[Node]: ...
+
+ANY: str
+NUMBERS: str
+ZERO: str
+UNIT: str
+SAME_TYPE: str
+TWINS: str
+
+@final
+class Triggers:
+    def __init__(self, wanted: Mapping[str, Iterable[str | tuple[str, ...]]]) -> None: ...
+
+def hits(graph: Graph, triggers: Triggers) -> Iterator[Node]: ...
+
+@final
+class Merger: ...

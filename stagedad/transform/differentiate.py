@@ -10,12 +10,12 @@ from typing import Any
 from stagedad.errors import NotDifferentiable
 from stagedad.ir import Graph, Node
 from stagedad.ops import OPS
-from stagedad.transform._reverse import Sweep
+from stagedad.transform._reverse import TEMPLATES_LIMIT, Sweep
 from stagedad.transform.dce import dce
 from stagedad.transform.gradient import Capture, Gradient
 from stagedad.transform.templates import check_signature, rule_codes, specialise
 
-__all__ = ["NAN_POLICIES", "differentiate", "is_differentiable"]
+__all__ = ["NAN_POLICIES", "TEMPLATES_LIMIT", "differentiate", "is_differentiable"]
 
 NAN_POLICIES = ("masked", "strict")
 
@@ -54,12 +54,7 @@ def differentiate(
     checked_policy("differentiate", nan_policy)
     joint = graph.copy()
     dce(joint)
-    sweep = Sweep(
-        joint,
-        rule_codes,
-        partial(specialise, masked=nan_policy == "masked"),
-        _templates[nan_policy],
-    )
+    sweep = new_sweep(joint, nan_policy)
     real_outputs = len(graph.outputs)
     sweep.activity(flags)
     sweep.captures(flags)
@@ -85,6 +80,12 @@ def differentiate(
         df_input_vjps=sweep.input_vjps,
         df_output_vjps=sweep.output_vjps,
     )
+
+
+def new_sweep(graph: Graph, nan_policy: str, *, whole: bool = False) -> Sweep:
+    """Return the reverse sweep over `graph`, which it will extend."""
+    rule = partial(specialise, masked=nan_policy == "masked")
+    return Sweep(graph, rule_codes, rule, _templates[nan_policy], whole)
 
 
 def is_differentiable(node: Node) -> bool:

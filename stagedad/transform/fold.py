@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stagedad.ir import Graph, Node
 from stagedad.ops import OPS, evaluate
+from stagedad.ops.reference import FUNCTIONS
 from stagedad.transform import _passes
 from stagedad.transform.registry import graph_pass
 
@@ -13,11 +16,16 @@ __all__ = ["fold"]
 
 _LARGEST = 16  # elements of a folded result; a larger one costs more memory than time
 _NEVER = {"effect", "random"}
-_TRIGGERS: dict[str, frozenset[str | None]] = {
-    kind: frozenset(["constant"])
-    for kind, op in OPS.items()
-    if op.arguments and not op.traits & _NEVER
-}
+_constant = FUNCTIONS["constant"]
+_DEFAULTS = OPS["constant"].attributes
+_PYTHON = [np.dtype(kind) for kind in (float, np.int64, complex, bool)]  # those of its numbers
+_TRIGGERS = _passes.Triggers(
+    {
+        kind: [_passes.NUMBERS]
+        for kind, op in OPS.items()
+        if op.arguments and not op.traits & _NEVER
+    }
+)
 
 
 @graph_pass
@@ -66,22 +74,35 @@ def _is_number(node: Node) -> bool:
     return node.kind == "constant" and not isinstance(node.attributes["value"], np.ndarray)
 
 
+def _held(constant: Node) -> np.ndarray[Any, Any]:
+    held: np.ndarray[Any, Any] = _constant(**{**_DEFAULTS, **constant.attributes.explicit()})
+    return held
+
+
 def _fold(graph: Graph, node: Node) -> bool:
     (value,) = node.outputs
     try:
-        operands = [evaluate("constant", [], dict(v.node.attributes))[0] for v in node.inputs]
-        (result,) = evaluate(node.kind, operands, dict(node.attributes))
+        with np.errstate(all="ignore"):
+            operands = [_held(v.node) for v in node.inputs]
+        (result,) = evaluate(node.kind, operands, node.attributes.explicit())
     except (ValueError, TypeError, IndexError, OverflowError):
         return False  # the program will say what is wrong, when it runs
     if result.dtype != value.type.dtype or result.shape != value.type.shape:  # type: ignore[union-attr]
         return False
-    flat = np.ascontiguousarray(result).ravel()
-    if len({element.tobytes() for element in flat}) > 1:
+    flat = result.ravel()
+    first = flat[:1].tobytes()
+    if flat.tobytes() != first * flat.size:
         return False  # no number
-    shape = {"shape": result.shape} if result.shape else {}
+    attributes: dict[str, Any] = {"shape": result.shape} if result.shape else {}
+    if result.dtype not in _PYTHON:
+        attributes["dtype"] = result.dtype
     filler = flat[0] if result.size else result.dtype.type(0)
     constant = graph.create(
-        "constant", value=filler, location=node.location, scope=node.scope, **shape
+        "constant",
+        value=filler.item(),
+        location=node.location,
+        scope=node.scope,
+        **attributes,
     )
     constant.insert_before(node)
     constant.stage = constant.output.stage = node.stage

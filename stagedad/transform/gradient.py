@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 from stagedad.ir import Graph, Value
+from stagedad.transform.cost import Cost, cost
 from stagedad.types import TensorType
 
 __all__ = ["Capture", "CaptureInfo", "Gradient"]
@@ -125,6 +126,39 @@ class Gradient:
         graph.stage = 0
         return graph
 
+    def cost(self) -> Cost:
+        """Return what f and df cost: operations, their ratio, and the bytes of the captures.
+
+        Raises: ShapeError, naming the value, where a size is not known.
+        """
+        return cost(self)
+
+    def check(self, *arguments: Any, function: Callable[..., Any] | None = None) -> Any:
+        """Check the pair at `arguments`; return how much was compared, or raise.
+
+        That the lists fit the graphs, that df reads every capture and none twice; then, for
+        each input and each cotangent, of temporaries too, that df agrees with the tangent of
+        f, within rounding, and with finite differences, within what these can tell.  With
+        `function`, also that the real outputs are what `function(*arguments)` gives, if it
+        is what f was traced from.
+
+        `arguments` are those of the traced function, pytrees too: arrays and numbers for the
+        inputs of f.  Nothing is changed; the same call compares the same numbers.
+
+        What it cannot do: at a kink differences allow every slope between those of the two
+        sides, at a jump, a singular point and where f changes faster than its dtype resolves
+        any; `blunt` in the result counts that.  In float32 they tell slopes to about 1e-3, in
+        float16 hardly.  What `stop_gradient` gives is held still in them.  The tangent has no
+        such limits, but believes what the ops declare.  Large arrays are compared along a few
+        directions, not element by element; other branches of the function not at all.
+
+        Raises: VerifyError, an AssertionError, naming the capture, or input and output, the
+                index and both numbers; TypeError and what the program of f raises for
+                arguments that f does not take.
+        """
+        assert _check is not None, "set by stagedad.front"
+        return _check(self, arguments, function)
+
     def __repr__(self) -> str:
         return (
             f"<Gradient: f has {len(self.f)} nodes, df {len(self.df)}; "
@@ -144,6 +178,15 @@ class Gradient:
             list(self.df_input_vjps),
             list(self.df_output_vjps),
         )
+
+
+_check: Callable[[Gradient, tuple[Any, ...], Any], Any] | None = None
+
+
+def set_check(check: Callable[[Gradient, tuple[Any, ...], Any], Any]) -> None:
+    """Set what `Gradient.check` calls: it runs programs, so it lives in front."""
+    global _check
+    _check = check
 
 
 def _first(items: Sequence[object]) -> str:

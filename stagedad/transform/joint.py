@@ -1,16 +1,20 @@
-"""`joint`: a gradient's two programs as one, for callers who want value and vjp together."""
+"""Value and vjp as one graph, for callers who want them together."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
 
 from stagedad.ir import Graph, Value
 from stagedad.ops import OPS
 from stagedad.transform import _passes
 from stagedad.transform.cse import cse
 from stagedad.transform.dce import dce
+from stagedad.transform.differentiate import checked_flags, checked_policy, new_sweep
 from stagedad.transform.gradient import Capture, Gradient
 from stagedad.types import TensorType
 
-__all__ = ["joint"]
+__all__ = ["add_gradients", "joint"]
 
 _LINEAR = frozenset(kind for kind, op in OPS.items() if "linear" in op.traits)
 _PRODUCTS = frozenset(kind for kind, op in OPS.items() if "multilinear" in op.traits)
@@ -49,6 +53,32 @@ def joint(gradient: Gradient) -> Graph:
     cse(graph)
     dce(graph)
     return graph
+
+
+def add_gradients(
+    graph: Graph, requires_grad: Sequence[bool], *, nan_policy: str = "masked"
+) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """Extend `graph` by its gradients, in place: the vjp where cotangents of outputs are 1.
+
+    Returns the outputs and the cotangents of the inputs that are flagged; the graph is left
+    without outputs, for the caller to register those it wants.  They are what `joint` of the
+    pair gives; there is no pair, so a long graph costs half as much.  Types must be known.
+
+    Raises: as `differentiate`; the graph is of no use then.
+    """
+    flags = checked_flags("add_gradients", graph, requires_grad)
+    checked_policy("add_gradients", nan_policy)
+    dce(graph)
+    outputs = len(graph.outputs)
+    sweep = new_sweep(graph, nan_policy, whole=True)
+    sweep.activity(flags)
+    sweep.captures(flags)
+    sweep.emit(flags)
+    if os.environ.get("STAGEDAD_CHECK") == "1":
+        graph.verify()
+    _passes.drop_zeros(graph, _LINEAR, _PRODUCTS)
+    results = sweep.take_results()
+    return results[:outputs], results[outputs:]
 
 
 def _zero(graph: Graph, like: Value, zeros: dict[TensorType, Value]) -> Value:

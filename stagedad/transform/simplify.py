@@ -10,6 +10,7 @@ import numpy as np
 from stagedad.ir import Graph, Node, Value
 from stagedad.ops import OPS
 from stagedad.transform import _passes
+from stagedad.transform._passes import ANY, SAME_TYPE, TWINS, UNIT, ZERO
 from stagedad.transform.registry import graph_pass
 
 __all__ = ["simplify"]
@@ -17,18 +18,25 @@ __all__ = ["simplify"]
 Rule = Callable[[Node], "Value | None"]
 
 _rules: dict[str, list[tuple[frozenset[str], Rule]]] = {}
-_triggers: dict[str, set[str | None]] = {}
+_wanted: dict[str, set[str | tuple[str, ...]]] = {}
 
 
-def _rule(kind: str, *producers: str) -> Callable[[Rule], Rule]:
-    """Declare a rule for nodes of `kind`, tried where one of `producers` feeds an operand.
+def _rule(kind: str, *triggers: str | tuple[str, ...]) -> Callable[[Rule], Rule]:
+    """Declare a rule for nodes of `kind`, tried where one of `triggers` holds.
 
-    Without producers it is tried at every node of the kind.
+    A trigger is a kind that produces an operand, a tuple of kinds that produce the first
+    operands, or one of ANY, ZERO, UNIT, SAME_TYPE and TWINS.
     """
+    producers: set[str] = set()
+    for each in triggers:
+        if isinstance(each, tuple):
+            producers.update(each)
+        elif each not in (ANY, SAME_TYPE, TWINS):
+            producers.add("constant" if each in (ZERO, UNIT) else each)
 
     def declare(rule: Rule) -> Rule:
         _rules.setdefault(kind, []).append((frozenset(producers), rule))
-        _triggers.setdefault(kind, set()).update(producers or [None])
+        _wanted.setdefault(kind, set()).update(triggers)
         return rule
 
     return declare
@@ -61,10 +69,11 @@ def simplify(graph: Graph) -> bool:
             outputs = node.outputs
             if len(outputs) != 1 or not outputs[0].has_uses() or outputs[0].type is None:
                 continue
-            if len(node.inputs) != len(OPS[node.kind].arguments):
+            inputs, kind = node.inputs, node.kind
+            if len(inputs) != len(OPS[kind].arguments):
                 continue  # a broken graph, for `verify` to tell
-            kinds = {value.node.kind for value in node.inputs}
-            for producers, rule in _rules[node.kind]:
+            kinds = [value.node.kind for value in inputs]
+            for producers, rule in _rules[kind]:
                 if producers and producers.isdisjoint(kinds):
                     continue
                 value = rule(node)
@@ -117,7 +126,7 @@ def _is_plain(node: Node) -> bool:
     return bool(node.attributes["alpha"] == 1)
 
 
-@_rule("add", "constant", "neg")
+@_rule("add", ZERO, "neg")
 def _add(node: Node) -> Value | None:
     left, right = node.inputs
     if not _is_plain(node):
@@ -132,7 +141,7 @@ def _add(node: Node) -> Value | None:
     return None
 
 
-@_rule("sub", "constant", "neg")
+@_rule("sub", ZERO, "neg")
 def _sub(node: Node) -> Value | None:
     left, right = node.inputs
     if not _is_plain(node):
@@ -145,7 +154,7 @@ def _sub(node: Node) -> Value | None:
     return None
 
 
-@_rule("mul", "constant", "neg")
+@_rule("mul", UNIT, ("neg", "neg"))
 def _mul(node: Node) -> Value | None:
     left, right = node.inputs
     for factor, other in ((left, right), (right, left)):
@@ -161,7 +170,7 @@ def _mul(node: Node) -> Value | None:
     return None
 
 
-@_rule("mul0", "constant")
+@_rule("mul0", UNIT)
 def _mul0(node: Node) -> Value | None:
     # Not mul0(g, 1), which makes 0.0 of a g of -0.0.
     cotangent, factor = node.inputs
@@ -171,7 +180,7 @@ def _mul0(node: Node) -> Value | None:
     return None
 
 
-@_rule("div", "constant")
+@_rule("div", UNIT)
 def _div(node: Node) -> Value | None:
     left, right = node.inputs
     number = _number(right)
@@ -185,30 +194,30 @@ def _neg(node: Node) -> Value | None:
     return _negated(node.inputs[0], node)
 
 
-@_rule("where")
+@_rule("where", TWINS)
 def _where(node: Node) -> Value | None:
     _, yes, no = node.inputs
     return yes if yes == no else None
 
 
-@_rule("astype")
-@_rule("reshape")
-@_rule("broadcast_to")
-@_rule("sum_to")
-@_rule("split")
+@_rule("astype", SAME_TYPE)
+@_rule("reshape", SAME_TYPE)
+@_rule("broadcast_to", SAME_TYPE)
+@_rule("sum_to", SAME_TYPE)
+@_rule("split", SAME_TYPE)
 def _same_type(node: Node) -> Value | None:
     # The rule gives the operand; `simplify` checks that the types are one.  A split into one
     # part is all that it sees: it passes over nodes of several outputs.
     return node.inputs[0]
 
 
-@_rule("copy")
+@_rule("copy", SAME_TYPE)
 def _copy(node: Node) -> Value | None:
     return node.inputs[0]
 
 
-@_rule("conj")
-@_rule("real")
+@_rule("conj", SAME_TYPE)
+@_rule("real", SAME_TYPE)
 def _real(node: Node) -> Value | None:
     return None if _is_complex(node) else node.inputs[0]
 
@@ -237,7 +246,7 @@ def _transpose(node: Node) -> Value | None:
     return _made(node, "transpose", inner.inputs[0], axes=both)
 
 
-@_rule("slice")
+@_rule("slice", SAME_TYPE)
 def _slice(node: Node) -> Value | None:
     # A slice that keeps every element gives the operand's type only if it is the operand,
     # or the operand reversed.
@@ -260,3 +269,4 @@ def _is_complex(node: Node) -> bool:
 
 
 assert set(_rules) <= set(OPS), "a rule for a kind that is not in the table"
+_triggers = _passes.Triggers(_wanted)

@@ -44,10 +44,11 @@ def tangent(graph: Graph, moves: Sequence[bool], *, nan_policy: str = "masked") 
             tangents[value] = result.add_input(value.type, name=name)
     for node in source.nodes():
         node.clone_into(result, values)
-        if node.blocks and any(v in tangents for v in (*node.inputs, *node.closed_over)):
+        is_moved = any(value in tangents for value in (*node.inputs, *node.closed_over))
+        if is_moved and node.blocks and any(map(_may_move, node.outputs)):
             problem = f"{node.kind}: what runs blocks has no jvp"
             raise located(NotDifferentiable(problem, op=node.kind), node)
-        if any(value in tangents for value in node.inputs):
+        if is_moved:
             moved = _node_tangent(node, values, tangents, result, nan_policy == "masked")
             tangents.update(
                 (value, each)
@@ -87,7 +88,7 @@ def _node_tangent(
     """Return the tangent of each output of `node`, or ZERO."""
     still = (ZERO,) * len(node.outputs)
     op = OPS.get(node.kind)
-    if not any(value.type is None or value.type.is_inexact for value in node.outputs):
+    if not any(map(_may_move, node.outputs)):
         return still
     try:
         if op is None:
@@ -116,6 +117,11 @@ def _node_tangent(
     if moved is ZERO:
         return still
     return (moved,) if op.has_one_result else tuple(moved)
+
+
+def _may_move(value: Value) -> bool:
+    """Whether a value has a tangent, as far as its type says."""
+    return value.type is None or value.type.is_inexact
 
 
 def _zero(graph: Graph, like: Value) -> Value:

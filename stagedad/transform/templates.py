@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS, infer
 from stagedad.ops.formula import ZERO, bind, named_cotangents, vjp
@@ -35,17 +37,30 @@ class Recorder:
 
     def __init__(self, first_slot: int) -> None:
         self.first_slot = first_slot
+        self.made: dict[tuple[Any, ...], Any] = {}
         self.steps: list[tuple[str, tuple[int, ...], dict[str, Any], Types]] = []
         self.next_slot = first_slot
 
     def emit(self, kind: str, operands: Sequence[Slot], attributes: dict[str, Any]) -> Any:
-        """Record a node; returns the slot of its output, or a tuple of them."""
+        """Record a node; returns the slot of its output, or a tuple of them.
+
+        One that was recorded before is not recorded again: the formulas of two arguments may
+        have parts in common.
+        """
         types = infer(kind, tuple(operand.type for operand in operands), attributes)
         own = {k: v for k, v in attributes.items() if not _is_default(kind, k, v)}
-        self.steps.append((kind, tuple(operand.index for operand in operands), own, types))
+        indices = tuple(operand.index for operand in operands)
+        # By their text: 1, 1.0 and True are equal, and so are 0.0 and -0.0.  That of a long
+        # array leaves out its middle, so arrays count as themselves.
+        held = tuple(id(value) for value in own.values() if isinstance(value, np.ndarray))
+        key = (kind, indices, held, repr(sorted(own.items())))
+        if key in self.made:
+            return self.made[key]
+        self.steps.append((kind, indices, own, types))
         slots = tuple(Slot(self.next_slot + i, type_) for i, type_ in enumerate(types))
         self.next_slot += len(types)
-        return slots[0] if len(slots) == 1 else slots
+        self.made[key] = slots[0] if len(slots) == 1 else slots
+        return self.made[key]
 
     def template(self, results: Sequence[int], primal_slots: int) -> Template:
         """Return the steps that the results need, renumbered without the others."""

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stagedad as sd
+
 ROOT = Path(__file__).parents[2]
 if not (ROOT / "bench" / "rows.py").exists():
     pytest.skip("bench/ is not beside the tests", allow_module_level=True)
@@ -75,6 +77,15 @@ def test_gradient_by_hand_keeps_dtype_and_arguments(row):
         np.testing.assert_array_equal(kept, fresh)
     if cotangent is not None:
         np.testing.assert_array_equal(cotangent, row.cotangent(size))
+
+
+def test_the_pullback_costs_at_most_five_functions(row):
+    for size in row.sizes:
+        arguments = row.arguments(size)
+        wanted = [position in row.wrt for position in range(len(arguments))]
+        cost = sd.differentiate(sd.trace(row.over(np), *arguments), wanted).cost()
+        assert cost.f > arguments[0].size
+        assert 0 < cost.df <= 5 * cost.f
 
 
 def test_arguments_are_the_same_in_every_run(row):

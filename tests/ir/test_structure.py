@@ -11,6 +11,7 @@ import pytest
 
 from stagedad.errors import ForeignValue
 from stagedad.ir import Graph, parse_graph
+from stagedad.transform import differentiate
 
 
 def build(
@@ -357,3 +358,17 @@ def test_a_parsed_graph_equals_one_built_by_hand():
     kinds = [node.kind for node in parsed.nodes()]
     assert kinds == [node.kind for node in built.nodes()]
     assert [v.name for v in parsed.inputs] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "twin_of",
+    [copy.copy, lambda graph: pickle.loads(pickle.dumps(graph))],
+    ids=["copy", "pickle"],
+)
+def test_copies_know_what_a_derivative_assumed(twin_of):
+    graph = Graph()
+    a = graph.add_input()
+    graph.register_output(graph.insert("mul", a, a))
+    df = differentiate(graph, [True]).df
+    assert df.assumes_real
+    assert twin_of(df).assumes_real

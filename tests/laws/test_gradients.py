@@ -128,6 +128,18 @@ def test_every_subset_of_cotangents_gives_the_same(over, laws):
     over(law)
 
 
+def test_the_check_of_a_gradient_passes(over):
+    def law(call):
+        found = call.squared_gradient.check(*call.arrays)
+        sizes = [
+            array.size for array, flag in zip(call.arrays, call.flags, strict=True) if flag
+        ]
+        assert (found.differences > 0) == any(sizes)
+        return 1
+
+    over(law)
+
+
 REAL = [op for op in OPS.values() if op.arguments and not op.is_complex]
 
 

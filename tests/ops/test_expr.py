@@ -35,10 +35,12 @@ def test_agrees_with_numpy_to_4_ulp(op, library):
     function = getattr(library, f"sad_{op.kind}")
     function.restype = ctypes.c_double
     function.argtypes = [ctypes.c_double] * len(op.arguments)
-    special = [np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan])]
+    special = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan])
+    whole = np.array([-1080, -1, 0, 1, 2000])
     calls = [(sample.arrays, sample.attributes) for sample in samples(op.kind, "float64")]
     if op.kind != "astype":
-        grid = np.meshgrid(*special * len(op.arguments))
+        names = [argument.name for argument in op.arguments]
+        grid = np.meshgrid(*[whole if name == "exponent" else special for name in names])
         calls.append((tuple(grid), {}))
     for arrays, attributes in calls:
         defaults = {k: v for k, v in attributes.items() if op.attributes[k] != v}

@@ -133,9 +133,7 @@ def test_zero_cotangents_emit_nothing(op):
         assert writer.lines == []
 
 
-@pytest.mark.parametrize(
-    "kind", ["floor", "sign", "less", "isnan", "zeros_like"]
-)
+@pytest.mark.parametrize("kind", ["floor", "sign", "less", "isnan", "zeros_like"])
 def test_stepwise_ops_give_zero(kind):
     types = [A] * len(OPS[kind].arguments)
     assert written(kind, "self", *types) == ([], ZERO)

@@ -46,6 +46,13 @@ def test_loads_into_literals():
     assert entry["results"] == ("result",)
 
 
+def test_reads_flops_as_a_number_or_a_formula():
+    assert load(GOOD)["mul"]["flops"] == 1
+    text = GOOD.replace("flops = 1", 'flops = "2 * result.size"')
+    tree = ("binary", "mul", ("number", 2), ("meta", "result", "size"))
+    assert load(text)["mul"]["flops"] == ("2 * result.size", tree, (), ("mul",))
+
+
 def test_reads_signatures():
     text = """
 [concatenate]
@@ -73,8 +80,14 @@ jvp = "self_t"
     ("old", "new", "key", "message"),
     [
         ("flops = 1", "flop = 1", "flop", "unknown key\nhint: did you mean 'flops'"),
-        ("flops = 1", 'flops = "1"', "flops", "wrong type: str"),
+        ("flops = 1", "flops = 1.5", "flops", "wrong type: float"),
         ("flops = 1", "flops = true", "flops", "wrong type: bool"),
+        ("flops = 1", "flops = -1", "flops", "negative: -1"),
+        ("flops = 1", 'flops = "self.siz"', "flops", "unknown attribute 'siz'"),
+        ("flops = 1", 'flops = "2 * self"', "flops", "reads the value of 'self'"),
+        ("flops = 1", 'flops = "2 * g.size"', "flops", "unknown tensor 'g'"),
+        ("flops = 1", 'flops = "sum_to(self.size)"', "flops", "unknown op 'sum_to'"),
+        ("flops = 1", 'flops = "ties(self, result, 0, 0)"', "flops", "unknown op 'ties'"),
         ("flops = 1", "", None, "an elementwise op needs expr and flops"),
         ('type = "elementwise"', 'type = "elementwize"', "type", "no type rule 'elementwize'"),
         ('type = "elementwise"', 'type = "promote"', "type", "no type rule 'promote'"),

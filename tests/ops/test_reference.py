@@ -26,6 +26,20 @@ def value(kind, *arrays, **attributes):
             lambda: value("unslice", [1, 2], shape=(4,), start=(3,), stop=(None,), step=(-2,)),
             [0, 2, 0, 1],
         ),
+        (
+            lambda: value("slice_set", [1, 2, 3], 9, start=(2,), stop=(None,), step=(-2,)),
+            [9, 2, 9],
+        ),
+        (
+            lambda: value("slice_add", [1, 2, 3], 9, start=(1,), stop=(3,), step=(1,)),
+            [1, 11, 12],
+        ),
+        (lambda: value("slice_set", [1, 2], 0.5, start=(0,), stop=(1,), step=(1,)), [0.5, 2]),
+        (lambda: value("index_set", [1, 2, 3], [0, -1, 0], [7, 8, 9]), [9, 2, 8]),
+        (lambda: value("index_set", [[1, 2]], [1], 5, axis=1), [[1, 5]]),
+        (lambda: value("index_add", [1, 2, 3], [0, -1, 0], [7, 8, 9]), [17, 2, 11]),
+        (lambda: value("take_last", [1, 2, 3], [0, -1, 0, 2, 1]), [0, 0, 1, 3, 2]),
+        (lambda: value("take_last", [[1, 2]], [[1, -1]], axis=1), [[[0, 2]]]),
         (lambda: value("astype", [1 + 2j], dtype="float32"), [1]),
         (lambda: value("constant", value=3, dtype="float32"), 3),
         (lambda: value("constant_like", [1.0, 2.0], value=3), 3),
@@ -59,6 +73,12 @@ def test_indices_are_checked():
         value("take", [1.0, 2.0], [2])
     with pytest.raises(IndexError):
         value("take_add", [1.0], [2], shape=(2,))
+    with pytest.raises(IndexError):
+        value("take_last", [1.0, 2.0], [-3])
+    with pytest.raises(IndexError):
+        value("index_set", [1.0, 2.0], [2], 1.0)
+    with pytest.raises(IndexError):
+        value("index_add", [1.0, 2.0], [2], 1.0)
 
 
 def test_copies_share_nothing():
@@ -66,4 +86,7 @@ def test_copies_share_nothing():
     for kind in ("copy", "stop_gradient"):
         assert not np.shares_memory(value(kind, x), x)
     assert not np.shares_memory(value("sum_to", x, shape=(3,)), x)
+    assert not np.shares_memory(value("index_set", x, [0], x[:1]), x)
+    assert not np.shares_memory(value("slice_add", x, x, start=(0,), stop=(3,), step=(1,)), x)
+    assert np.array_equal(x, np.ones(3))
     assert np.shares_memory(value("transpose", x), x)

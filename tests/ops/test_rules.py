@@ -350,10 +350,51 @@ def test_points_are_as_declared(op, point):
         np.testing.assert_array_equal(np.broadcast_to(value, expected.shape), expected)
 
 
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+def test_infinities_tie_and_nan_makes_both_partials_nan(kind):
+    """HIPS, JAX and PyTorch share ties of infinities too; their difference is no number."""
+    op = OPS[kind]
+    for at, wanted in (
+        ((np.inf, np.inf), (0.5, 0.5)),
+        ((-np.inf, -np.inf), (0.5, 0.5)),
+        ((np.inf, -np.inf), (1, 0) if kind == "maximum" else (0, 1)),
+        ((-np.inf, 3.0), (0, 1) if kind == "maximum" else (1, 0)),
+        ((np.nan, 3.0), (np.nan, np.nan)),
+        ((np.inf, np.nan), (np.nan, np.nan)),
+    ):
+        operands = list(map(Arr, at))
+        for number, argument in enumerate(op.arguments):
+            found = cotangent(op, operands, {}, number, argument, Arr(2.0), Compute())
+            np.testing.assert_array_equal(found.value, 2 * np.asarray(wanted[number]))
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [((1, 3, 1), {"axis": (0, 2)}), ((1, 1), {}), ((2, 3), {"axis": ()}), ((), {})],
+)
+def test_an_element_alone_is_its_extremum_whatever_it_is(kind, shape, attributes):
+    op = OPS[kind]
+    x = np.full(shape, 2.0)
+    x.flat[:2] = np.nan, np.inf
+    result = evaluate(kind, [x], attributes)[0]
+    g = np.random.default_rng(0).standard_normal(result.shape)
+    argument = op.arguments[0]
+    found = cotangent(op, [Arr(x)], attributes, 0, argument, Arr(g), Compute())
+    np.testing.assert_array_equal(found.value, g.reshape(shape))
+    moved = np.random.default_rng(1).standard_normal(shape)
+    env = bind(op, [Arr(x)], attributes, [Arr(result)], self_t=Arr(moved))
+    tangent = jvp(op, env, Compute())
+    np.testing.assert_array_equal(tangent.value, moved.reshape(result.shape))
+
+
 @pytest.mark.parametrize(
     ("kind", "at"),
     [("div", (0.0, 0.0)), ("log", (0.0,)), ("log1p", (-1.0,)), ("sqrt", (0.0,)),
-     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,))],
+     ("pow", (0.0, 0.5)), ("exp", (1e3,)), ("expm1", (1e3,)), ("arcsin", (1.0,)),
+     ("arccos", (-1.0,)), ("arccosh", (1.0,)), ("arctanh", (1.0,)), ("exp2", (2e3,)),
+     ("log2", (0.0,)), ("log10", (0.0,)), ("cbrt", (0.0,)), ("reciprocal", (0.0,)),
+     ("sinh", (1e3,)), ("cosh", (1e3,)), ("float_power", (0.0, 0.5))],
 )  # fmt: skip
 def test_zero_cotangents_pass_infinite_partials_unless_strict(kind, at):
     op, operands, g = OPS[kind], list(map(Arr, at)), Arr(0.0)
@@ -403,7 +444,11 @@ def test_nothing_is_caught_where_nothing_is_wrong(kind, law):
     assert not caught(law, OPS[kind], "float64")
 
 
-@pytest.mark.parametrize("kind", ["sub", "mul", "div", "pow", "maximum", "minimum"])
+@pytest.mark.parametrize(
+    "kind",
+    ["sub", "mul", "div", "pow", "maximum", "minimum", "arctan2", "hypot", "logaddexp",
+     "logaddexp2", "fmod", "remainder", "fmax", "fmin", "float_power"],
+)  # fmt: skip
 def test_swapped_partials_are_caught(kind):
     op = OPS[kind]
     swapped = {"self": op.partials["other"], "other": op.partials["self"]}
@@ -421,8 +466,10 @@ def test_wrong_partial_is_caught(op):
 
 @pytest.mark.parametrize(
     "kind",
-    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0"],
-)
+    ["mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sin", "square", "matmul", "mul0",
+     "tan", "arcsin", "arctan", "arccosh", "log2", "reciprocal", "sinc", "prod", "cumprod",
+     "recurrence", "convolve"],
+)  # fmt: skip
 def test_lost_conj_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "conj", lambda _, value: value)
     for law in (check_vjp, check_jvp):
@@ -431,8 +478,10 @@ def test_lost_conj_is_caught(kind, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul"]
-)
+    "kind",
+    ["add", "sub", "mul", "div", "pow", "maximum", "where", "matmul", "arctan2", "ldexp",
+     "fmax", "remainder", "nextafter"],
+)  # fmt: skip
 def test_missing_sum_to_is_caught(kind, monkeypatch):
     monkeypatch.setattr(Builder, "sum_to", lambda _, value, *_rest: value)
     for law in (check_vjp, check_jvp):
@@ -444,7 +493,11 @@ def test_missing_cast_is_caught(monkeypatch):
     assert caught(check_vjp, OPS["astype"], "float64")
 
 
-@pytest.mark.parametrize("kind", ["max", "mean", "matmul", "where", "mul0", "slice", "take"])
+@pytest.mark.parametrize(
+    "kind",
+    ["max", "mean", "matmul", "where", "mul0", "slice", "take", "prod", "cumsum", "cumprod",
+     "recurrence", "convolve", "sort", "take_along_axis", "logsumexp", "ldexp"],
+)  # fmt: skip
 def test_wrong_forward_rule_is_caught(kind, monkeypatch):
     right = jvp
 

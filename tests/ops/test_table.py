@@ -1,5 +1,6 @@
 """Tests of ops/table.py and ops/__init__.py."""
 
+import re
 import subprocess
 import sys
 
@@ -31,8 +32,34 @@ def test_is_whole(op):
         assert op.ufunc.nin == len(op.arguments)
     if "elementwise" in op.traits:
         assert op.expr
-        assert op.flops is not None
+    assert op.flops is not None
     assert op.max_order is None
+
+
+# Functions of C that are an op by another name, or no more than one instruction.
+AS_OPS = {
+    "fabs": "abs", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+}  # fmt: skip
+OPERATOR = re.compile(
+    r"(?P<call>\w+)\(|(?<=[?:] )-\d|(?P<sign>[<>=!]=|&&|\|\||[-+*/<>!?])|[\w.]+|[(),:\s]"
+)
+COSTS = {"/": OPS["div"].flops}
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.expr], ids=repr)
+def test_flops_are_those_of_the_expression(op):
+    """Operators, comparisons and choices count one each; a function what its op declares."""
+    count, end = 0, 0
+    for match in OPERATOR.finditer(op.expr):
+        assert match.start() == end
+        end = match.end()
+        if match["call"]:
+            count += OPS[AS_OPS.get(match["call"], match["call"])].flops
+        elif match["sign"]:
+            count += COSTS.get(match["sign"], 1)
+    assert end == len(op.expr)
+    assert op.flops == count
 
 
 def test_knows_what_a_derivative_reads():

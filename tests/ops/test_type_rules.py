@@ -148,6 +148,26 @@ def test_splits(type, sections, axis, expected):
         ),
         ("take_add", ["f64[3]", "i64[2]"], {"shape": (4,)}, "take_add: does not fit"),
         (
+            "slice_set",
+            ["f64[4]", "f64[3]"],
+            {"start": (0,), "stop": (2,), "step": (1,)},
+            "slice_set: do not broadcast",
+        ),
+        (
+            "slice_add",
+            ["f64[4]", "f64[1, 2]"],
+            {"start": (0,), "stop": (2,), "step": (1,)},
+            "slice_add: do not broadcast",
+        ),
+        (
+            "slice_set",
+            ["f64[4, 4]", "f64[]"],
+            {"start": (0,), "stop": (2,), "step": (1,)},
+            "slice_set: 1 slices for",
+        ),
+        ("index_set", ["f64[4]", "i64[2]", "f64[3]"], {}, "index_set: do not broadcast"),
+        ("index_add", ["f64[]", "i64[2]", "f64[]"], {}, "index_add: axis out of range"),
+        (
             "split",
             ["f64[2, 5]"],
             {"indices_or_sections": 3, "axis": 1},
@@ -172,6 +192,16 @@ def test_refuses_dtypes():
         DTypeError, match=r"^take: indices are bool\nhint: indices are integers"
     ):
         result_of("take", "f64[2]", "b1[2]")
+    with pytest.raises(DTypeError, match=r"^index_set: indices are float64"):
+        result_of("index_set", "f64[2]", "f64[2]", "f64[2]")
+
+
+def test_writing_widens_the_dtype():
+    slices = {"start": (0,), "stop": (1,), "step": (1,)}
+    assert str(result_of("slice_set", "f32[2]", "f64[1]", **slices)) == "f64[2]"
+    assert str(result_of("index_add", "i64[2]", "i64[3]", "c64[]")) == "c128[2]"
+    assert str(result_of("slice_add", "f64[?]", "f64[?]", **slices)) == "f64[?]"
+    assert str(result_of("index_set", "f64[*]", "i64[3]", "f64[3]")) == "f64[*]"
 
 
 def test_refuses_two_devices():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stagedad.plan._buffers import Arena, measure, number_slots, place, poison, prune
 from stagedad.plan._step import Origin, Step
 from stagedad.plan._view import fresh
-from stagedad.plan.step import ARENA, CALL, OUTPUT, POISON
+from stagedad.plan.step import ARENA, CALL, INPUT, OUTPUT, POISON
 
 F8 = np.dtype("f8")
 ORIGIN = Origin("test", 0, None)
@@ -105,6 +105,15 @@ def test_one_address_is_one_slot():
     slots = number_slots(steps)
     assert len(slots) == 2
     assert steps[0].slots == (0, 0, 1)
+
+
+def test_slots_are_told_apart_however_many_there_are():
+    views = [fresh(F8, (1,), INPUT, i) for i in range(500)]
+    steps = [Step(CALL, ORIGIN, None, tuple(views), 500)]
+    measure(steps)
+    slots = number_slots([*steps, *steps])
+    assert slots == tuple((INPUT, i, 0) for i in range(500))
+    assert steps[0].slots == tuple(range(500))
 
 
 @pytest.mark.parametrize("donates", [True, False])

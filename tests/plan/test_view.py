@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from stagedad.plan._view import Buffer, View, broadcast, fresh, is_dense, loop_axes, reshape
+from stagedad.plan._view import (
+    Buffer,
+    View,
+    broadcast,
+    fresh,
+    is_dense,
+    loop_axes,
+    reshape,
+    sliced,
+)
 from stagedad.plan.step import ARENA
 
 F8 = np.dtype("f8")
@@ -83,9 +92,22 @@ def test_loop_axes_visit_every_element_once(case):
 
 
 def test_a_short_last_axis_gives_way():
+    assert loop_axes((1000, 3), [(24, 8)], [8])[0] == 3000
     assert loop_axes((1000, 3), [(8, 8000)], [8])[0] == 1000
     assert loop_axes((1000, 3), [(8, 8000)], [8], False)[0] == 3
-    assert loop_axes((1000, 300), [(8, 8000)], [8])[0] == 300
+    assert loop_axes((50, 15), [(8, 8000)], [8], False)[0] == 15
+
+
+def test_the_inner_axis_is_one_along_which_most_operands_lie_dense():
+    columns, rows = (8, 800), (1600, 8)
+    assert loop_axes((100, 200), [columns, columns, rows], [8] * 3)[0] == 100
+    assert loop_axes((100, 200), [columns, rows, rows], [8] * 3)[0] == 200
+    assert loop_axes((100, 200), [columns, rows], [8] * 2)[0] == 200
+    assert loop_axes((100, 200), [columns, columns, rows], [8] * 3, False)[0] == 200
+    assert loop_axes((15, 200), [(8, 120), (8, 120), rows], [8] * 3)[0] == 200
+    assert loop_axes((15, 10), [(8, 120), (8, 120), (80, 8)], [8] * 3)[0] == 15
+    # A number stands still along every axis.
+    assert loop_axes((100, 200), [columns, (0, 0), rows], [8] * 3)[0] == 200
 
 
 def test_is_dense_ignores_axes_of_size_one():
@@ -97,3 +119,28 @@ def test_is_dense_ignores_axes_of_size_one():
 def test_a_size_that_cannot_be_counted_raises():
     with pytest.raises(ValueError, match="too big"):
         fresh(F8, (1 << 40, 1 << 40))
+
+
+LIMITS = st.one_of(st.none(), st.integers(-6, 6))
+STEPS = st.one_of(
+    st.none(), st.integers(-3, 3).filter(bool), st.sampled_from([2**62, -(2**62)])
+)
+
+
+@given(views(), st.data())
+def test_slices_are_those_of_python(case, data):
+    view, array, memory = case
+    keys = [slice(*data.draw(st.tuples(LIMITS, LIMITS, STEPS))) for _ in array.shape]
+    part = sliced(view, *[tuple(getattr(key, name) for key in keys)
+                          for name in ("start", "stop", "step")])  # fmt: skip
+    wanted = array[tuple(keys)]
+    assert part.shape == wanted.shape
+    if wanted.size > 1 and max(map(abs, part.strides)) < 4096:
+        assert np.array_equal(as_array(part, memory), wanted)
+    elif wanted.size:
+        assert memory[part.offset // 8] == wanted.flat[0]
+
+
+def test_a_slice_an_axis():
+    with pytest.raises(ValueError, match="sliced: 1 slices for 2 axes"):
+        sliced(fresh(F8, (2, 3)), (0,), (1,), (1,))

@@ -80,6 +80,30 @@ def test_a_flag_raised_before_is_no_failure():
     np.testing.assert_array_equal(inverse, np.eye(2) / 2)
 
 
+@pytest.mark.parametrize("kind", ["inv", "det", "eigh", "svdvals", "fft", "rfft"])
+def test_flags_raised_before_are_still_reported(kind):
+    graph = Graph()
+    x, a = graph.add_input(TensorType("f8", (2,))), graph.add_input(TensorType("f8", (2, 2)))
+    graph.register_output(graph.insert("log", x))
+    results = graph.insert(kind, a)
+    for value in results if isinstance(results, tuple) else (results,):
+        graph.register_output(value)
+    compiled = compile(graph)
+    with np.errstate(all="raise"):
+        compiled(np.array([2.0, 1.0]), 2 * np.eye(2))
+        with pytest.raises(FloatingPointError, match="invalid value encountered in log"):
+            compiled(np.array([-1.0, 1.0]), 2 * np.eye(2))
+
+
+def test_flags_of_decompositions_mean_nothing_and_those_of_det_do():
+    tiny = 1e-300 * np.array([[2.0, 1.0], [1.0, 3.0]])
+    with np.errstate(all="raise"):
+        for kind in ("inv", "eigh", "svdvals", "cholesky"):
+            program(kind, TensorType.of(tiny))(tiny)
+        with pytest.raises(FloatingPointError, match="underflow encountered in det"):
+            program("det", TensorType.of(tiny))(tiny)
+
+
 def test_a_failure_names_its_node():
     compiled = program("inv", TensorType("f8", (2, 2)))
     with pytest.raises(np.linalg.LinAlgError, match=r"inv: singular matrix|Singular") as caught:

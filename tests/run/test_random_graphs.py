@@ -59,7 +59,7 @@ def attempts(draw, values):
     pick = st.integers(0, len(values) - 1)
     x = draw(pick)
     shape = values[x].shape
-    sort = draw(st.integers(0, 11))
+    sort = draw(st.integers(0, 15))
     if sort <= 1:
         return draw(st.sampled_from(UNARY)), [x], {}
     if sort <= 4:
@@ -88,6 +88,21 @@ def attempts(draw, values):
         stop = tuple(2 * dim for dim in shape)
         start, step = (0,) * len(shape), (2,) * len(shape)
         return "unslice", [x], {"shape": wide, "start": start, "stop": stop, "step": step}
+    if sort in (11, 12):
+        # Often at one place, after the other or over each other.
+        start = tuple(draw(st.integers(0, 2)) for _ in shape)
+        stop = tuple(draw(st.sampled_from([None, first + 1])) for first in start)
+        slices = {"start": start, "stop": stop, "step": (1,) * len(shape)}
+        return draw(st.sampled_from(["slice_set", "slice_add"])), [x, draw(pick)], slices
+    if sort == 13:
+        start = tuple(draw(st.integers(0, 2)) for _ in shape)
+        stop = tuple(first + 1 for first in start)
+        return "slice", [x], {"start": start, "stop": stop, "step": (1,) * len(shape)}
+    if sort == 14:
+        kinds = ["take", "take_last", "index_set", "index_add"]
+        kind = draw(st.sampled_from(kinds))
+        operands = [x, draw(pick)] if kind.startswith("take") else [x, draw(pick), draw(pick)]
+        return kind, operands, {"axis": draw(st.integers(-1, 0))}
     if sort == 10:
         return "concatenate", [x, draw(pick), x], {"axis": draw(st.integers(-1, 0))}
     return draw(

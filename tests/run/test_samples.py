@@ -11,11 +11,15 @@ from stagedad.run import compile
 
 DTYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 
-# What has no loop and goes through the reference itself.
-# Empty stacks of matrices too, and what this NumPy's loops do not fit.
+# What has no loop and goes through the reference itself: of linear algebra and Fourier
+# transforms empty stacks too, and what this NumPy's loops do not fit.
 OBJECT_CALLS = {
     kind for kind, op in OPS.items() if op.family in ("linalg", "fft") and kind != "matmul"
-} | {"angle"}
+} | {
+    "add_along_axis", "argmax", "argmin", "argpartition", "argsort", "convolve",
+    "convolve_valid", "frexp_exponent", "logsumexp", "recurrence", "searchsorted", "sinc",
+    "sort", "take_along_axis",
+}  # fmt: skip
 
 # Sums in another order; NumPy's product of complex numbers contracts where it can.
 INEXACT = ("matmul", "take_add", "mul0")

@@ -5,7 +5,7 @@ import pytest
 
 from stagedad.ir import Graph, parse_graph
 from stagedad.ops import evaluate
-from stagedad.transform import Capture, differentiate, joint
+from stagedad.transform import Capture, add_gradients, differentiate, joint
 
 
 def run(graph, *arrays):
@@ -78,3 +78,31 @@ def test_spends_nothing_on_the_temporaries_slots():
     # f has 3 nodes, df 7, of which one adds the cotangent of the temporary.
     assert len(both) == 9
     assert "constant" not in [node.kind for node in both.nodes()]
+
+
+@pytest.mark.parametrize("flags", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("name", BODIES)
+def test_gradients_added_in_place_are_those_at_ones(name, flags):
+    text = "\n".join(["graph(%a : f64[3], %b : f64[3]) {", *BODIES[name], "}"])
+    both = joint(differentiate(parse_graph(text), flags))
+    graph = parse_graph(text)
+    outputs, grads = add_gradients(graph, flags)
+    assert (len(outputs), len(grads)) == (len(parse_graph(text).outputs), sum(flags))
+    assert graph.outputs == ()
+    for value in (*outputs, *grads):
+        graph.register_output(value)
+    graph.verify()
+    assert {node.stage for node in graph.nodes()} <= {0}
+    a, b = np.array([0.5, -1.5, 2.0]), np.array([2.0, 0.25, -3.0])
+    ones = [np.ones(3)] * (len(both.inputs) - 2)
+    np.testing.assert_allclose(run(graph, a, b), run(both, a, b, *ones), rtol=1e-14)
+
+
+def test_gradients_added_in_place_need_no_slots_of_temporaries():
+    graph = Graph()
+    a, b = graph.add_input("f32[2, 3, 4]"), graph.add_input("f32[2, 3, 4]")
+    product = graph.insert("mul", graph.insert("mul", a, b), a)
+    graph.register_output(graph.insert("add", product, b))
+    add_gradients(graph, [True, True])
+    # As above, and the constant of ones.
+    assert len(graph) == 10

@@ -5,6 +5,7 @@ direction of the value that the slot belongs to>, and the same for all slots at 
 """
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -181,20 +182,27 @@ def differentiated(program):
     return graph, sd.differentiate(graph, program.flags), True
 
 
+@contextmanager
+def noted(program, seed):
+    """Tell an error which program it comes from."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"seed {seed}, flags {program.flags}:\n{program.graph()}")
+        raise
+
+
 @pytest.mark.parametrize("chunk", range(10))
 def test_every_cotangent_slot_agrees_with_forward_mode(chunk, random_program, walk):
     slots = temporaries = refused = 0
     for seed in range(chunk * COUNT, (chunk + 1) * COUNT):
         program = random_program(seed, typed=seed % 6 != 0)
-        try:
+        with noted(program, seed):
             graph, gradient, needs_types = differentiated(program)
             checked = Checked(program, gradient, walk)
             checked.check()
             if seed % 10 == 0:
                 checked.check_compiled()
-        except Exception as error:
-            error.add_note(f"seed {seed}, flags {program.flags}:\n{program.graph()}")
-            raise
         assert graph == program.graph()
         slots += len(checked.zeros)
         temporaries += len(checked.where) - gradient.f_real_outputs
@@ -210,15 +218,12 @@ def test_cotangents_of_complex_values_agree_with_forward_mode(chunk, complex_pro
     values = 0
     for seed in range(chunk * COUNT // 2, (chunk + 1) * COUNT // 2):
         program = complex_program(seed)
-        try:
+        with noted(program, seed):
             gradient = sd.differentiate(program.graph(), program.flags)
             checked = Checked(program, gradient, walk)
             checked.check()
             if seed % 10 == 0:
                 checked.check_compiled()
-        except Exception as error:
-            error.add_note(f"seed {seed}, flags {program.flags}:\n{program.graph()}")
-            raise
         values += sum(zero.dtype.kind == "c" for zero in checked.zeros)
     assert values > COUNT / 4
 

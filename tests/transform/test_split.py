@@ -30,12 +30,15 @@ def test_a_stage_becomes_a_graph_at_stage_0():
     before = str(graph)
     f = split_stage(graph, 0, [], [y, t])
     df = split_stage(graph, 1, [t], [dx])
-    assert str(df) == """graph(%t : f64[], %dy : f64[]) {
+    assert (
+        str(df)
+        == """graph(%t : f64[], %dy : f64[]) {
   %2 : f64[] = mul(%dy, %t)
   %3 : f64[] = constant[value=2.0]()
   %4 : f64[] = add(%2, %3)
   return (%4)
 }"""
+    )
     for each in (f, df):
         each.verify()
     assert [value.name for value in f.inputs] == ["x"]

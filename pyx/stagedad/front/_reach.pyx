@@ -73,6 +73,13 @@ cdef class Reach:
             self.arrays[id(array)] = array
             self.add(LAYOUT, array)
 
+    def places(self):
+        """Return (kind of place, container, key, what it held) of every place."""
+        return [
+            (self.kinds[i], self.containers[i], self.keys[i], self.values[i])
+            for i in range(self.count)
+        ]
+
     def holds(self, array):
         """Whether `array` is closed over."""
         return id(array) in self.arrays

@@ -9,7 +9,7 @@ from stagedad.ops import REQUIRED
 
 from stagedad.ir._handles cimport Node
 from stagedad.ir._kinds cimport attribute_defaults, infer_types, own_attributes
-from stagedad.ir._slabs cimport is_end
+from stagedad.ir._slabs cimport NodeRec, is_end
 
 
 class Attributes(MutableMapping):
@@ -38,7 +38,15 @@ class Attributes(MutableMapping):
         return every
 
     def __getitem__(self, name):
-        return self.merged()[name]
+        cdef Node node = self.node
+        cdef NodeRec *rec = &node.graph.node_recs[node.live()]
+        cdef dict defaults
+        if rec.attributes != NULL and name in <dict>rec.attributes:
+            return (<dict>rec.attributes)[name]
+        defaults = attribute_defaults(rec.kind)
+        if defaults is None or defaults.get(name, REQUIRED) is REQUIRED:
+            raise KeyError(name)
+        return defaults[name]
 
     def __setitem__(self, name, value):
         own = self.explicit()
@@ -58,7 +66,8 @@ class Attributes(MutableMapping):
             for value, type_ in zip(node.outputs, types):
                 if type_ is not None:
                     value.type = type_
-        node.graph.set_attributes(index, own)
+        # The rules run Python, which may have destroyed the node.
+        node.graph.set_attributes(node.editable(), own)
 
     def __delitem__(self, name):
         own = self.explicit()

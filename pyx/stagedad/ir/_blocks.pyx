@@ -9,7 +9,7 @@ from stagedad.errors import ForeignValue, StaleHandle
 
 from stagedad.ir._clone cimport (
     clone_block, clone_input, clone_outputs, used_outside, value_map_for)
-from stagedad.ir._graph cimport Graph, empty_graph
+from stagedad.ir._graph cimport Graph, checked_input, empty_graph
 from stagedad.ir._handles cimport (
     Node, Value, attach_checked, input_handles, node_handle, output_handles, own_value,
     value_handle)
@@ -39,7 +39,8 @@ cdef class Block:
 
     cdef int32_t live(self) except -1:
         if self.graph is None or self.index >= self.graph.block_used or (
-                self.graph.block_recs[self.index].generation != self.generation):
+                self.graph.block_recs[self.index].generation != self.generation
+                or self.generation & 1 == 0):
             if self.graph is not None:
                 self.graph.check_usable()
             raise StaleHandle("block: it was destroyed")
@@ -115,9 +116,10 @@ cdef class Block:
                     return (%2)
                   }
         """
-        cdef int32_t param = self.param()
+        type = checked_input(type, name)
+        self.live()
         self.graph.check_editable()
-        return value_handle(self.graph, self.graph.add_param(param, type, name))
+        return value_handle(self.graph, self.graph.add_param(self.param(), type, name))
 
     def erase_input(self, Py_ssize_t i):
         """Remove input `i`, which must be unused; later inputs move up.
@@ -233,8 +235,9 @@ cdef Block block_handle(Slabs graph, int32_t index):
 
 def blocks_of(Node node not None):
     """The blocks of a node, as a tuple."""
-    cdef int32_t block = node.graph.node_recs[node.live()].first_block
+    cdef int32_t block
     cdef list found = []
+    block = node.graph.node_recs[node.live()].first_block
     while block != NONE:
         found.append(block_handle(node.graph, block))
         block = node.graph.block_recs[block].next
@@ -273,19 +276,22 @@ def erase_block(Node node not None, Py_ssize_t i):
     if value != NONE:
         raise ValueError(f"erase_block: {shown(graph, value)} is used outside the block")
     node_handle(graph, graph.block_recs[block].back).remove_all_inputs()
-    while True:                          # what is inside, from the last node to the first
-        value = graph.node_recs[graph.block_recs[block].back].prev
-        if is_end(graph, value):
-            break
-        graph.free_node_record(value)
-    if before == NONE:
-        graph.free_block_record(index)
-        return
+    graph.busy += 1
+    try:
+        while True:                      # what is inside, from the last node to the first
+            value = graph.node_recs[graph.block_recs[block].back].prev
+            if is_end(graph, value):
+                break
+            graph.free_node_record(value)
+    finally:
+        graph.busy -= 1
     # Only the first block of a node is freed: make it that for a moment.
-    graph.block_recs[before].next = graph.block_recs[block].next
-    graph.block_recs[block].next = graph.node_recs[index].first_block
-    graph.node_recs[index].first_block = block
+    if before != NONE:
+        graph.block_recs[before].next = graph.block_recs[block].next
+        graph.block_recs[block].next = graph.node_recs[index].first_block
+        graph.node_recs[index].first_block = block
     graph.free_block_record(index)
+    graph.bury()
 
 
 def point_of(Graph graph not None, Block block not None):
@@ -302,6 +308,7 @@ def block_graph(Block block not None, tuple outer not None):
     cdef Graph new = empty_graph()
     cdef int32_t index = block.live()
     cdef int32_t *value_map = value_map_for(source)
+    source.busy += 1
     try:
         for value in outer:
             value_map[(<Value>value).index] = clone_input(
@@ -311,6 +318,7 @@ def block_graph(Block block not None, tuple outer not None):
         clone_block(new, source, index, value_map)
         clone_outputs(new, source, index, value_map, RETURN)
     finally:
+        source.busy -= 1
         free(value_map)
     new.is_for_reals = source.is_for_reals
     return new

@@ -9,6 +9,7 @@ cdef int32_t clone_node(
 cdef int32_t clone_shell(Slabs graph, Slabs source, int32_t node) except -1
 cdef list outer_reads(Slabs graph, int32_t node)
 cdef bint is_inside(Slabs graph, int32_t node, int32_t root) noexcept
+cdef bint is_within(Slabs graph, int32_t node, int32_t block) noexcept
 cdef int32_t used_outside(Slabs graph, int32_t block) noexcept
 cdef int clone_outputs(
     Slabs graph, Slabs source, int32_t block, int32_t *value_map, int32_t into) except -1

@@ -106,12 +106,23 @@ cdef int32_t clone_node(
     """Insert a clone of a node of `source`; operands and outputs go through `value_map`.
 
     The clone gets the graph's current stage, in its blocks too.  `source` may be `graph`.
+    Where it fails, nothing is inserted.
     """
     cdef int32_t new = clone_single(graph, source, node, value_map, graph.end_of_point())
+    if source.node_recs[node].first_block == NONE:
+        return new
+    try:
+        return clone_blocks(graph, source, node, value_map, new)
+    except BaseException:
+        graph.free_node_record(new)
+        raise
+
+
+cdef int32_t clone_blocks(
+        Slabs graph, Slabs source, int32_t node, int32_t *value_map, int32_t new) except -1:
+    """Give the clone `new` of a node blocks like those of `node`."""
     cdef int32_t block = source.node_recs[node].first_block
     cdef int32_t into, inside, made
-    if block == NONE:
-        return new
     into = enter(graph, source, block, value_map, new)
     inside = first_station(source, block)
     while True:
@@ -153,12 +164,25 @@ cdef int32_t enter(
 
 
 cdef int clone_block(Slabs graph, Slabs source, int32_t block, int32_t *value_map) except -1:
-    """Insert clones of the nodes of a block."""
+    """Insert clones of the nodes of a block; where that fails, none of them."""
     cdef int32_t back = source.block_recs[block].back
     cdef int32_t node = source.node_recs[back].next
-    while node != back:
-        clone_node(graph, source, node, value_map)
-        node = source.node_recs[node].next
+    cdef int32_t end = graph.end_of_point()
+    cdef int32_t last = graph.node_recs[end].prev
+    graph.busy += 1
+    source.busy += 1
+    try:
+        while node != back:
+            clone_node(graph, source, node, value_map)
+            node = source.node_recs[node].next
+        check_operands(source, back, value_map)
+    except BaseException:
+        while graph.node_recs[end].prev != last:
+            graph.free_node_record(graph.node_recs[end].prev)
+        raise
+    finally:
+        graph.busy -= 1
+        source.busy -= 1
     return 0
 
 
@@ -184,6 +208,7 @@ cdef list outer_reads(Slabs graph, int32_t node):
     """The values that the blocks of `node` read from outside it, each once, in order."""
     cdef int32_t inside, i, value
     cdef dict found = {}
+    graph.check_usable()                 # a dict was made: the graph may be gone
     if graph.node_recs[node].first_block == NONE:
         return []
     inside = first_station(graph, graph.node_recs[node].first_block)

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from stagedad.errors import StaleHandle
 from stagedad.types import as_type
 
 from stagedad.ir._clone cimport (
@@ -25,6 +26,13 @@ from stagedad.ir._walk import iterate, walk
 
 # Freeing a graph frees those that its attributes hold, one call within the other.
 cdef int MOST_NESTED = 100
+
+
+cdef object checked_input(object type, object name):
+    """The type of an input to be, whose name is one."""
+    if name is not None and not NAME.match(name):
+        raise ValueError(f"add_input: not a name: {name!r}\nhint: letters, digits, _ and .")
+    return as_type(type)
 
 
 cdef Graph empty_graph():
@@ -61,15 +69,13 @@ cdef class Graph(Slabs):
         Do:     graph.add_input("f64[3]", name="b")
         Gives:  graph(%a, %b : f64[3])
         """
+        type = checked_input(type, name)
         self.check_editable()
         return value_handle(self, self.add_param(PARAM, type, name))
 
     cdef int32_t add_param(self, int32_t param, object type, object name) except -1:
-        """Append an input to the block of the node `param`."""
+        """Append an input of a checked type and name to the block of the node `param`."""
         cdef int32_t value
-        type = as_type(type)
-        if name is not None and not NAME.match(name):
-            raise ValueError(f"add_input: not a name: {name!r}\nhint: letters, digits, _ and .")
         value = self.new_value(param, self.current_stage, type)
         if name is not None:
             self.set_name(value, name)
@@ -150,7 +156,7 @@ cdef class Graph(Slabs):
                 %1 = f(%a)
         """
         self.check_editable()
-        attach_checked(self, node, self.node_recs[RETURN].next)
+        attach_checked(self, node, self.node_recs[self.end_of_point()].next)
         return node
 
     def inside(self, block):
@@ -175,9 +181,8 @@ cdef class Graph(Slabs):
         Do:     graph.insert("mul", %a, %b)
         Gives:  %2 = mul(%a, %b)
         """
-        cdef int32_t before = self.end_of_point()
         cdef int32_t node = self.build(kind, inputs, outputs, location, scope, attributes, None)
-        self.attach(node, before)
+        self.place(node)
         if self.node_recs[node].output_count == 1:
             return value_handle(self, self.node_recs[node].first_output)
         return output_handles(self, node)
@@ -193,11 +198,20 @@ cdef class Graph(Slabs):
         Gives:  %1 = f(%a)
                 %2, %3 = g[k=2](%1)
         """
-        cdef int32_t before = self.end_of_point()
         cdef int32_t node
-        node = self.build(kind, tuple(inputs), None, location, scope, attributes, tuple(types))
-        self.attach(node, before)
+        known = tuple([as_type(each) for each in types])
+        node = self.build(kind, tuple(inputs), None, location, scope, attributes, known)
+        self.place(node)
         return node_handle(self, node)
+
+    cdef int place(self, int32_t node) except -1:
+        """Attach a node at the point where new ones go; where there is none, it is freed."""
+        try:
+            self.attach(node, self.end_of_point())
+        except StaleHandle:
+            self.free_node_record(node)
+            raise
+        return 0
 
     cdef int32_t build(self, str kind, tuple inputs, object outputs, object location,
                        object scope, dict attributes, tuple types) except -1:
@@ -240,6 +254,10 @@ cdef class Graph(Slabs):
                 types = infer_types(kind_id, tuple(operand_types), own)
                 if outputs is not None and outputs != len(types):
                     raise ValueError(f"{kind}: has {len(types)} outputs: {outputs} asked for")
+        # Attributes and type rules run Python, which may have edited the graph: look again.
+        self.check_editable()
+        for value in inputs:
+            own_value(self, <Value>value)
         node = self.new_node(kind_id, self.current_stage)
         self.reserve_inputs(node, <int32_t>len(inputs))
         for value in inputs:
@@ -287,9 +305,9 @@ cdef class Graph(Slabs):
         cdef int32_t *value_map
         cdef int32_t value, i
         cdef list mapped = []
+        values = tuple(values)
         self.check_editable()
         source.check_usable()
-        values = tuple(values)
         if len(values) != source.node_recs[PARAM].output_count:
             raise ValueError(
                 f"inline: {source.node_recs[PARAM].output_count} inputs: "
@@ -321,6 +339,7 @@ cdef class Graph(Slabs):
         cdef int32_t value, node
         self.check_usable()
         value_map = value_map_for(self)
+        self.busy += 1
         try:
             value = self.node_recs[PARAM].first_output
             while value != NONE:
@@ -334,6 +353,7 @@ cdef class Graph(Slabs):
                 node = self.node_recs[node].next
             clone_outputs(new, self, BODY, value_map, RETURN)
         finally:
+            self.busy -= 1
             free(value_map)
         new.current_stage = self.current_stage
         new.current_scope, new.scope_root = self.current_scope, self.scope_root
@@ -460,11 +480,14 @@ cdef class Graph(Slabs):
         self.current_scope = scope
 
     def push_scope(self, name):
-        """Go one scope deeper: new nodes get the path with `/name` at its end."""
+        """Go one scope deeper: new nodes get the path with `/name` at its end.
+
+        Raises: ValueError for a name with a slash: that would be several scopes.
+        """
         self.check_editable()
         check_place(None, name)
-        if name is None:
-            raise ValueError("push_scope: a scope has a name")
+        if name is None or "/" in name:
+            raise ValueError(f"push_scope: not the name of one scope: {name!r}")
         self.current_scope = (
             name if self.current_scope is None else f"{self.current_scope}/{name}")
 

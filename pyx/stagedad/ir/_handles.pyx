@@ -55,7 +55,8 @@ cdef class Value:
     cdef int32_t live(self) except -1:
         cdef Slabs graph = self.graph
         if (graph is None or self.index >= graph.value_used
-                or graph.value_recs[self.index].generation != self.generation):
+                or graph.value_recs[self.index].generation != self.generation
+                or self.generation & 1 == 0):
             if graph is not None:
                 graph.check_usable()
             raise StaleHandle("value: it was destroyed")
@@ -122,9 +123,10 @@ cdef class Value:
 
     @type.setter
     def type(self, type):
-        cdef int32_t index = self.editable()
+        cdef int32_t index
         cdef PyObject *old
         type = as_type(type)
+        index = self.editable()
         old = self.graph.value_recs[index].type
         self.graph.value_recs[index].type = NULL
         if type is not None:
@@ -138,7 +140,8 @@ cdef class Value:
 
     @stage.setter
     def stage(self, stage):
-        self.graph.value_recs[self.editable()].stage = checked_stage(stage)
+        cdef int32_t wanted = checked_stage(stage)
+        self.graph.value_recs[self.editable()].stage = wanted
 
     @property
     def node(self):
@@ -154,14 +157,17 @@ cdef class Value:
     def uses(self):
         """The operand slots that read it, in the order they were made: a tuple of Use."""
         cdef Slabs graph = self.graph
-        cdef int32_t use = graph.value_recs[self.live()].first_use
+        cdef int32_t use
         cdef int32_t user
         cdef list found = []
+        cdef list offsets = []
+        use = graph.value_recs[self.live()].first_use    # nothing collects garbage from here
         while use != NONE:
             user = graph.use_recs[use].user
-            found.append(Use(node_handle(graph, user), use - graph.node_recs[user].first_input))
+            found.append(node_handle(graph, user))
+            offsets.append(use - graph.node_recs[user].first_input)
             use = graph.use_recs[use].next
-        return tuple(found)
+        return tuple([Use(node, offset) for node, offset in zip(found, offsets)])
 
     def has_uses(self):
         """Return whether any operand slot or output reads it.  O(1)."""
@@ -203,7 +209,8 @@ cdef class Node:
     cdef int32_t live(self) except -1:
         cdef Slabs graph = self.graph
         if (graph is None or self.index >= graph.node_used
-                or graph.node_recs[self.index].generation != self.generation):
+                or graph.node_recs[self.index].generation != self.generation
+                or self.generation & 1 == 0):
             if graph is not None:
                 graph.check_usable()
             raise StaleHandle("node: it was destroyed")
@@ -273,10 +280,11 @@ cdef class Node:
 
     @stage.setter
     def stage(self, stage):
+        cdef int32_t wanted = checked_stage(stage)
         cdef int32_t index = self.editable()
         if is_end(self.graph, index):
             raise ValueError(f"stage: that of `{self.kind}` is fixed")
-        self.graph.node_recs[index].stage = checked_stage(stage)
+        self.graph.node_recs[index].stage = wanted
 
     @property
     def attributes(self):
@@ -475,8 +483,9 @@ cdef class Node:
         Do:     node.add_output("f64[]")
         Gives:  %1, %2 : f64[] = f(%a)
         """
-        cdef int32_t index = self.editable()
+        cdef int32_t index
         type = as_type(type)
+        index = self.editable()
         if self.graph.node_recs[index].kind == RETURN:
             raise ValueError("add_output: the return node has none\nhint: register_output")
         return value_handle(
@@ -515,6 +524,7 @@ cdef class Node:
             later = graph.value_recs[later].next_output
         rec.output_count -= 1
         graph.free_value_record(value)
+        graph.bury()
 
     def replace_all_uses_with(self, Node other not None):
         """Make the users of this node's outputs read those of `other`, pair by pair.
@@ -682,6 +692,8 @@ cdef class Node:
                 raise ValueError("is_before: one of the nodes is in an unattached one")
             first = graph.block_recs[graph.node_recs[first].block].owner
             second = graph.block_recs[graph.node_recs[second].block].owner
+        if graph.node_recs[first].block == NONE and first != second:
+            raise ValueError("is_before: the nodes are in two unattached ones")
         return graph.node_recs[first].position < graph.node_recs[second].position
 
     def is_after(self, Node other not None):
@@ -737,11 +749,6 @@ cdef class Node:
         cdef list needed, mapped
         if is_end(self.graph, index):
             raise ValueError(f"clone_into: `{self.kind}` belongs to its graph")
-        graph.check_editable()
-        before = graph.end_of_point()
-        around = graph.block_recs[graph.point].owner
-        if graph is self.graph and around != NONE and is_inside(graph, around, index):
-            raise ValueError("clone_into: a node into a block of its own")
         needed = [*self.inputs, *self.closed_over]
         mapped = []
         for each in needed:
@@ -749,23 +756,42 @@ cdef class Node:
                 mapped.append(value_map[each])
             except KeyError:
                 raise KeyError(f"clone_into: {each!r} is not in value_map") from None
-            own_value(graph, <Value?>mapped[len(mapped) - 1])
-        if self.graph.node_recs[index].first_block == NONE:
-            # No map over all values: this is called node by node.
-            new = clone_shell(graph, self.graph, index)
-            for each in mapped:
-                graph.push_input(new, (<Value>each).index)
-            graph.attach(new, before)
-        else:
-            values = value_map_for(self.graph)
-            try:
-                for i in range(<int32_t>len(needed)):
-                    values[(<Value>needed[i]).index] = (<Value>mapped[i]).index
-                new = clone_node(graph, self.graph, index, values)
-            finally:
-                free(values)
-        value_map.update(zip(self.outputs, output_handles(graph, new), strict=True))
-        return node_handle(graph, new)
+            if not isinstance(mapped[len(mapped) - 1], Value):
+                raise TypeError(f"clone_into: value_map has no Value for {each!r}")
+        # A mapping may run any Python: from here on there is none.
+        graph.check_editable()
+        index = self.live()
+        for each in needed:
+            (<Value>each).live()
+        for each in mapped:
+            own_value(graph, <Value>each)
+        before = graph.end_of_point()
+        around = graph.block_recs[graph.point].owner
+        if graph is self.graph and around != NONE and is_inside(graph, around, index):
+            raise ValueError("clone_into: a node into a block of its own")
+        graph.busy += 1
+        self.graph.busy += 1
+        try:
+            if self.graph.node_recs[index].first_block == NONE:
+                # No map over all values: this is called node by node.
+                new = clone_shell(graph, self.graph, index)
+                for each in mapped:
+                    graph.push_input(new, (<Value>each).index)
+                graph.attach(new, before)
+            else:
+                values = value_map_for(self.graph)
+                try:
+                    for i in range(<int32_t>len(needed)):
+                        values[(<Value>needed[i]).index] = (<Value>mapped[i]).index
+                    new = clone_node(graph, self.graph, index, values)
+                finally:
+                    free(values)
+        finally:
+            graph.busy -= 1
+            self.graph.busy -= 1
+        clone = node_handle(graph, new)
+        value_map.update(zip(self.outputs, clone.outputs, strict=True))
+        return clone
 
 
 cdef int32_t depth(Slabs graph, int32_t node) noexcept:
@@ -863,7 +889,9 @@ cdef Value value_handle(Slabs graph, int32_t index):
 
 cdef tuple output_handles(Slabs graph, int32_t node):
     cdef list found = []
-    cdef int32_t value = graph.node_recs[node].first_output
+    cdef int32_t value
+    graph.check_usable()                 # a list was made: the graph may be gone
+    value = graph.node_recs[node].first_output
     while value != NONE:
         found.append(value_handle(graph, value))
         value = graph.value_recs[value].next_output
@@ -873,6 +901,7 @@ cdef tuple output_handles(Slabs graph, int32_t node):
 cdef tuple input_handles(Slabs graph, int32_t node):
     cdef list found = []
     cdef int32_t i
+    graph.check_usable()
     for i in range(graph.node_recs[node].input_count):
         found.append(
             value_handle(graph, graph.use_recs[graph.node_recs[node].first_input + i].value)

@@ -13,15 +13,21 @@ cdef type Array = np.ndarray
 
 cdef list held(Graph graph):
     """The arrays and graphs in the graph's own attributes, in the order of its text."""
-    cdef int32_t node = first_station(graph, BODY)
+    cdef int32_t node
     cdef list found = []
     cdef PyObject *own
-    while node != NONE:
-        own = graph.node_recs[node].attributes
-        if own != NULL:
-            for value in (<dict>own).values():
-                collect(value, found)
-        node = graph.station(node)
+    graph.check_usable()
+    graph.busy += 1
+    try:
+        node = first_station(graph, BODY)
+        while node != NONE:
+            own = graph.node_recs[node].attributes
+            if own != NULL:
+                for value in (<dict>own).values():
+                    collect(value, found)
+            node = graph.station(node)
+    finally:
+        graph.busy -= 1
     return found
 
 

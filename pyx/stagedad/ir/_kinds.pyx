@@ -1,11 +1,12 @@
 """The process-wide table of kinds, and the types that their rules give."""
 
+import keyword
 import re
-from keyword import iskeyword
 
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t
+from libc.string cimport memset
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from stagedad.types import TensorType, canonical_dtype
 # What attributes hold as it is; `plain` brings other values into one of these forms.
 PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes])
 # The plain value of an instance of a subclass, whatever that class has made of its methods.
-PLAIN_VALUE = {
+_PLAIN_VALUE = {
     int: int.__int__, float: float.__float__, complex: complex.__complex__, str: str.__str__,
     bytes: lambda given: bytes(memoryview(given)),
 }
@@ -30,6 +31,8 @@ KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 cdef dict kind_ids = {"param": 0, "return": 1}     # name or alias -> index
 cdef list kind_names = ["param", "return"]
 cdef list kind_defaults = [None, None]                  # attribute defaults; None: no such op
+cdef int32_t CONSTANT = kind_index("constant")
+INFERRED_LIMIT = 16384
 cdef dict inferred = {}                                     # (kind, types, attributes) -> types
 
 
@@ -69,7 +72,7 @@ cdef dict own_attributes(int32_t kind, dict attributes):
             given = plain(kind, name, given, own, 0)
         if defaults is None:
             if not (isinstance(name, str) and name.isascii() and name.isidentifier()
-                    and not iskeyword(name)):
+                    and not keyword.iskeyword(name)):
                 raise TypeError(f"{kind_names[kind]}: not the name of an attribute: {name!r}")
         elif name not in defaults:
             raise TypeError(
@@ -113,7 +116,7 @@ cdef object plain(int32_t kind, object name, object given, dict own, int depth):
         return np.dtype(given)
     if isinstance(given, np.dtype):
         return given
-    for base, value in PLAIN_VALUE.items():      # enumerations and other subclasses
+    for base, value in _PLAIN_VALUE.items():      # enumerations and other subclasses
         if isinstance(given, base):
             return plain(kind, name, value(given), own, depth)
     if kind_defaults[kind] is not None:
@@ -160,6 +163,10 @@ cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
     cdef tuple key, found
     if not attributes:
         key = (kind, types)
+    elif (kind == CONSTANT and type(attributes.get("value")) is float
+            and len(attributes) == 1 + ("dtype" in attributes)):
+        # One entry for all floats, which a function may have thousands of.
+        key = (kind, float, attributes.get("dtype"))
     else:
         key = (kind, types, attribute_key(attributes))
     try:
@@ -168,7 +175,7 @@ cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
         return infer(kind_name(kind), types, attributes or {})
     if found is None:
         found = infer(kind_name(kind), types, attributes or {})
-        if len(inferred) >= 16384:
+        if len(inferred) >= INFERRED_LIMIT:
             inferred.clear()
         inferred[key] = found
     return found
@@ -222,6 +229,24 @@ cdef tuple quick_types(int32_t kind, int32_t count, PyObject **operands):
     place.kind = kind
     place.count = count
     return found
+
+
+def inferred_count():
+    """How many answers of type rules are remembered."""
+    return len(inferred)
+
+
+def clear_inferred():
+    """Forget the answers of type rules."""
+    cdef int32_t i, k
+    cdef Quick old
+    inferred.clear()
+    for i in range(QUICK):
+        old = quick[i]
+        memset(&quick[i], 0, sizeof(Quick))
+        Py_XDECREF(old.types)
+        for k in range(2):
+            Py_XDECREF(old.operands[k])
 
 
 cdef dict attribute_defaults(int32_t kind):

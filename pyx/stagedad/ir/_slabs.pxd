@@ -88,6 +88,8 @@ cdef class Slabs:
     cdef int64_t next_id
     cdef uint32_t epoch                  # counts re-indexings of positions
     cdef bint consumed
+    cdef int busy                        # being walked: whoever edits now is refused
+    cdef list dropped                    # references to let go when all records are whole
     cdef bint frozen                     # held by an attribute: shared, so never changed
     cdef int32_t nesting                 # how deep attributes of a frozen graph hold graphs
     cdef bint is_for_reals               # a derivative was taken for values of unknown dtype
@@ -107,15 +109,18 @@ cdef class Slabs:
     cdef void detach(self, int32_t node) noexcept
     cdef void reindex(self, int32_t block) noexcept
     cdef int free_node_record(self, int32_t node) except -1
-    cdef void free_block_record(self, int32_t node) noexcept
-    cdef void free_single(self, int32_t node) noexcept
+    cdef int free_block_record(self, int32_t node) except -1
+    cdef int free_single(self, int32_t node) except -1
+    cdef int drop(self, PyObject *thing) except -1
+    cdef int bury(self) except -1
     cdef int32_t station(self, int32_t node) noexcept
     cdef int32_t end_of_point(self) except -1
     cdef void free_run(self, int32_t node) noexcept
     cdef void move_use(self, int32_t old, int32_t new) noexcept
-    cdef void free_value_record(self, int32_t value) noexcept
+    cdef int free_value_record(self, int32_t value) except -1
     cdef int32_t replace_uses(self, int32_t old, int32_t new, int32_t except_) noexcept
     cdef int set_name(self, int32_t value, str name) except -1
+    cdef int put_name(self, int32_t value, str name) except -1
     cdef int set_attributes(self, int32_t node, dict attributes) except -1
     cdef int check_usable(self) except -1
     cdef int check_editable(self) except -1

@@ -7,7 +7,7 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from stagedad.errors import StaleHandle
+from stagedad.errors import BusyError, StaleHandle
 
 from stagedad.ir._kinds cimport kind_name
 
@@ -51,6 +51,7 @@ cdef class Slabs:
         self.names = {}
         self.by_name = {}
         self.suffixes = {}
+        self.dropped = []
         self.new_block(NONE)
         self.point_generation = self.block_recs[BODY].generation
 
@@ -351,10 +352,10 @@ cdef class Slabs:
                 last = self.node_recs[inside].block
                 self.free_single(inside)
                 if inside == node:
-                    return 0
+                    return self.bury()
                 inside = self.block_recs[last].owner
 
-    cdef void free_block_record(self, int32_t node) noexcept:
+    cdef int free_block_record(self, int32_t node) except -1:
         """Free the first block of `node`, which must be empty."""
         cdef int32_t block = self.node_recs[node].first_block
         cdef BlockRec *rec = &self.block_recs[block]
@@ -364,8 +365,23 @@ cdef class Slabs:
         rec.generation += 1
         rec.next = self.free_block
         self.free_block = block
+        return 0
 
-    cdef void free_single(self, int32_t node) noexcept:
+    cdef int drop(self, PyObject *thing) except -1:
+        """Let a reference go, but not before `bury`: what goes may run code that edits."""
+        if thing != NULL:
+            self.dropped.append(<object>thing)
+            Py_XDECREF(thing)
+        return 0
+
+    cdef int bury(self) except -1:
+        """Let go of what was dropped; the last thing that an edit does."""
+        cdef list dead = self.dropped
+        self.dropped = []
+        dead.clear()
+        return 0
+
+    cdef int free_single(self, int32_t node) except -1:
         """Unlink and free a node that has no blocks."""
         cdef NodeRec *rec = &self.node_recs[node]
         cdef int32_t i, value, following
@@ -387,11 +403,12 @@ cdef class Slabs:
         rec.generation += 1
         rec.next = self.free_node
         self.free_node = node
-        Py_XDECREF(attributes)
-        Py_XDECREF(location)
-        Py_XDECREF(scope)
+        self.drop(attributes)
+        self.drop(location)
+        self.drop(scope)
+        return 0
 
-    cdef void free_value_record(self, int32_t value) noexcept:
+    cdef int free_value_record(self, int32_t value) except -1:
         cdef ValueRec *rec = &self.value_recs[value]
         cdef PyObject *type = rec.type
         if self.names:
@@ -402,7 +419,7 @@ cdef class Slabs:
         rec.generation += 1
         rec.next_output = self.free_value
         self.free_value = value
-        Py_XDECREF(type)
+        return self.drop(type)
 
     cdef int32_t replace_uses(self, int32_t old, int32_t new, int32_t except_) noexcept:
         cdef int32_t use = self.value_recs[old].first_use
@@ -420,6 +437,13 @@ cdef class Slabs:
         return moved
 
     cdef int set_name(self, int32_t value, str name) except -1:
+        self.busy += 1
+        try:
+            return self.put_name(value, name)
+        finally:
+            self.busy -= 1
+
+    cdef int put_name(self, int32_t value, str name) except -1:
         cdef str base
         cdef str tail
         old = self.names.get(value)
@@ -462,6 +486,11 @@ cdef class Slabs:
     cdef int check_editable(self) except -1:
         """As `check_usable`, for those who are about to change something."""
         self.check_usable()
+        if self.busy:
+            raise BusyError(
+                "graph: is being read or changed by someone else, who is not done\n"
+                "hint: one thread at a time, and no edits from finalisers"
+            )
         if self.frozen:
             raise ValueError(
                 "graph: is the attribute of a node, and read-only\n"
@@ -525,11 +554,13 @@ cdef str describe(Slabs graph, int32_t node):
 cdef int check_place(object location, object scope) except -1:
     """A location is (file, line), a scope a path; both fit on a line of text."""
     if location is not None and not (
-        isinstance(location, tuple) and len(location) == 2 and isinstance(location[0], str)
-        and isinstance(location[1], int) and location[0].isprintable() and location[0]
+        isinstance(location, tuple) and len(location) == 2 and type(location[0]) is str
+        and type(location[1]) is int and 0 <= location[1] <= INT32_MAX
+        and location[0].isprintable() and location[0]
     ):
         raise ValueError(f"graph: a location is (file, line): {location!r}")
-    if scope is not None and not (isinstance(scope, str) and scope.isprintable() and scope):
+    if scope is not None and not (
+            type(scope) is str and scope.isprintable() and scope and scope == scope.strip()):
         raise ValueError(f"graph: a scope is a printable text: {scope!r}")
     return 0
 

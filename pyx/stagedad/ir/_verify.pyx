@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
-from stagedad.errors import VerifyError
+from stagedad.errors import StagedadError, VerifyError
 
 from stagedad.ir._graph cimport Graph
 from stagedad.ir._handles cimport node_handle, value_handle
@@ -234,7 +234,7 @@ def check_types(Graph graph):
             attributes = <dict>graph.node_recs[node].attributes
         try:
             expected = infer_types(graph.node_recs[node].kind, tuple(types), attributes)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError, StagedadError) as error:
             raise broken("types", graph, node, str(error).partition("\n")[0]) from error
         if attribute_defaults(graph.node_recs[node].kind) is not None and (
                 len(expected) != graph.node_recs[node].output_count):
@@ -290,15 +290,22 @@ CHECKS = (
 
 def verify(Graph graph not None):
     """Run every check.  Raises VerifyError with the graph's text as a note."""
-    for check in CHECKS:
-        check(graph)
+    graph.check_usable()
+    graph.busy += 1
+    try:
+        for check in CHECKS:
+            check(graph)
+    finally:
+        graph.busy -= 1
 
 
 def nodes_of(Graph graph not None, kinds):
     """The nodes, also within blocks, of these kinds."""
-    cdef int32_t node = first_station(graph, BODY)
+    cdef int32_t node
     cdef set wanted = {kind_index(kind) for kind in kinds}
     cdef list found = []
+    graph.check_usable()                 # after the last place where others may edit
+    node = first_station(graph, BODY)
     while node != NONE:
         if graph.node_recs[node].kind in wanted:
             found.append(node_handle(graph, node))

@@ -1,7 +1,15 @@
 """Where every value lies: lifetimes, places in the arena, slots."""
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from libc.string cimport memset
+
 from stagedad.plan._step cimport Step, make_step
 from stagedad.plan._view cimport Buffer, View, dense_view
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
     # ORDER STEP, ORDER SPACE: as in stagedad/plan/step.py.
@@ -11,13 +19,17 @@ cdef enum:
     OUTPUT = 2
 
     ALIGNMENT = 64
+    NONE = -1
+
+
+cdef Py_ssize_t STILL = PY_SSIZE_T_MAX          # the stride of a slot outside of blocks
 
 
 def prune(list steps):
     """The steps that an output needs, and the checks."""
-    cdef set needed = set()
     cdef list kept = []
     cdef Step step
+    cdef Buffer buffer
     cdef Py_ssize_t k
     cdef bint wanted
     cdef Py_ssize_t i = len(steps)
@@ -27,13 +39,13 @@ def prune(list steps):
         wanted = step.inputs == len(step.operands)
         for k in range(step.inputs, len(step.operands)):
             buffer = (<View> step.operands[k]).buffer
-            if wanted or (<Buffer> buffer).space == OUTPUT or buffer in needed:
+            if wanted or buffer.space == OUTPUT or buffer.needed:
                 wanted = True
                 break
         if wanted:
             kept.append(step)
             for k in range(step.inputs):
-                needed.add((<View> step.operands[k]).buffer)
+                (<View> step.operands[k]).buffer.needed = True
     kept.reverse()
     return kept
 
@@ -121,46 +133,130 @@ def number_slots(list steps):
 
     In a block a slot moves by its stride, so there one address has a slot a stride.
     """
-    cdef dict slots = {}
+    cdef Slots slots = Slots(len(steps))
     cdef dict moving
-    cdef list numbers
-    cdef tuple key
+    cdef tuple operands
+    cdef tuple numbers
+    cdef object slot
     cdef Py_ssize_t first = 0
     cdef Py_ssize_t last
     cdef Py_ssize_t i
     cdef Py_ssize_t k
+    cdef Py_ssize_t stride
     cdef Step step
     cdef View view
-    cdef Buffer buffer
     while first < len(steps):
         last = _unit_end(steps, first)
         moving = {}
         for i in range(first, last + 1):
             step = steps[i]
-            numbers = []
-            for k in range(len(step.operands)):
-                view = step.operands[k]
-                buffer = view.buffer
-                stride = None
+            operands = step.operands
+            numbers = PyTuple_New(len(operands))
+            for k in range(len(operands)):
+                view = operands[k]
+                stride = STILL
                 if last > first:
-                    stride = 0 if buffer.local else step.strides[k]
-                key = (
-                    buffer.space,
-                    buffer.index,
-                    view.offset + buffer.place if buffer.space == ARENA else view.offset,
-                    stride,
-                )
-                slot = slots.get(key)
-                if slot is None:
-                    slot = slots[key] = len(slots)
-                numbers.append(slot)
-                if stride:
+                    stride = 0 if view.buffer.local else <Py_ssize_t> step.strides[k]
+                slot = slots.number(view, stride)
+                Py_INCREF(slot)
+                PyTuple_SET_ITEM(numbers, k, slot)
+                if last > first and stride != 0:
                     moving[slot] = stride
-            step.slots = tuple(numbers)
+            step.slots = numbers
         if last > first:
             (<Step> steps[first]).moving = tuple(moving.items())
         first = last + 1
-    return tuple([(<tuple> key)[:3] for key in slots])
+    return slots.listed()
+
+
+cdef struct Place:
+    # What one slot points to, and how it moves in a block.
+    Py_ssize_t index
+    Py_ssize_t offset
+    Py_ssize_t stride
+    int space
+
+
+cdef class Slots:
+    """The slots given so far, found again by a hash table over their places."""
+    cdef Place *given
+    cdef int *table                 # numbers of slots; NONE where free
+    cdef list names                 # the numbers as Python has them
+    cdef Py_ssize_t room
+    cdef size_t mask
+
+    def __cinit__(self, Py_ssize_t steps):
+        self.names = []
+        self.grow(steps + 16)
+
+    def __dealloc__(self):
+        PyMem_Free(self.given)
+        PyMem_Free(self.table)
+
+    cdef int grow(self, Py_ssize_t room) except -1:
+        cdef size_t size = 64
+        cdef Place *given
+        cdef Py_ssize_t i
+        while size < 2 * <size_t> room:
+            size *= 2
+        given = <Place *> PyMem_Realloc(self.given, <size_t> room * sizeof(Place))
+        if given == NULL:
+            raise MemoryError
+        self.given = given
+        PyMem_Free(self.table)
+        self.table = <int *> PyMem_Malloc(size * sizeof(int))
+        if self.table == NULL:
+            raise MemoryError
+        memset(self.table, 0xff, size * sizeof(int))
+        self.room = room
+        self.mask = size - 1
+        for i in range(len(self.names)):
+            self.table[self.find(&self.given[i])] = <int> i
+        return 0
+
+    cdef size_t find(self, const Place *place) noexcept:
+        """Where in the table `place` is, or may be put."""
+        cdef size_t mixed = <size_t> place.offset * 31 + <size_t> place.space
+        cdef const Place *other
+        mixed = (mixed * 31 + <size_t> place.index) * 31 + <size_t> place.stride
+        mixed *= <size_t> 0x9E3779B97F4A7C15
+        mixed = (mixed ^ mixed >> 29) & self.mask
+        while self.table[mixed] != NONE:
+            other = &self.given[self.table[mixed]]
+            if (
+                other.offset == place.offset and other.space == place.space
+                and other.index == place.index and other.stride == place.stride
+            ):
+                break
+            mixed = (mixed + 1) & self.mask
+        return mixed
+
+    cdef object number(self, View view, Py_ssize_t stride):
+        """The slot of a view's first element."""
+        cdef Buffer buffer = view.buffer
+        cdef Place place
+        cdef size_t at
+        cdef Py_ssize_t count = len(self.names)
+        place.space = buffer.space
+        place.index = buffer.index
+        place.offset = view.offset + (buffer.place if buffer.space == ARENA else 0)
+        place.stride = stride
+        at = self.find(&place)
+        if self.table[at] == NONE:
+            if count == self.room:
+                self.grow(2 * self.room)
+                at = self.find(&place)
+            self.given[count] = place
+            self.table[at] = <int> count
+            self.names.append(count)
+        return self.names[self.table[at]]
+
+    cdef tuple listed(self):
+        cdef Py_ssize_t i
+        return tuple([
+            (self.given[i].space, self.given[i].index, self.given[i].offset)
+            for i in range(len(self.names))
+        ])
 
 
 def poison(list steps):

@@ -14,4 +14,5 @@ cdef class Emitter:
     cdef dict pooled
 
     cpdef View call(self, object kernel, object reads, View write)
+    cdef View constant(self, object dtype, bytes data)
     cpdef View cast(self, View view, object dtype)

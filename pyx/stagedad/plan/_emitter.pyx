@@ -171,12 +171,19 @@ cdef class Emitter:
     def number(self, value, dtype):
         """A constant of the plan, 0-d."""
         cdef bytes data
-        cdef View view
+        cdef double number
+        if type(value) is float and dtype.char == "d":
+            number = value
+            return self.constant(dtype, (<char *> &number)[:sizeof(double)])
         array = np.asarray(value)
         if array.dtype.kind == "c" and dtype.kind not in "cb":
             array = array.real
         with np.errstate(all="ignore"):
             data = array.astype(dtype).tobytes()
+        return self.constant(dtype, data)
+
+    cdef View constant(self, object dtype, bytes data):
+        cdef View view
         view = self.pooled.get((dtype.char, data))
         if view is None:
             self.pool.extend(bytes(-len(self.pool) % dtype.itemsize))

@@ -6,7 +6,10 @@ the pattern of all later nodes of its kind, attributes and operand types: those
 are copied from it, which is how planning stays below a few microseconds a node.
 """
 
+from cpython.ref cimport Py_INCREF, PyObject
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int32_t
+from libc.string cimport memcmp, memset
 
 import numpy as np
 
@@ -18,8 +21,8 @@ from stagedad.ir._slabs cimport NONE, PARAM, RETURN, NodeRec, Slabs
 from stagedad import ops
 from stagedad.ops import REQUIRED
 from stagedad.plan._emitter cimport Emitter
-from stagedad.plan._step cimport Origin, Step, make_step
-from stagedad.plan._view cimport Buffer, View, broadcast, fresh
+from stagedad.plan._step cimport Step, make_origin, make_step
+from stagedad.plan._view cimport Buffer, View, broadcast, fresh, fresh_like
 from stagedad.plan import control, rule as rule_table
 from stagedad.plan.kernels import copy_kernel
 from stagedad.types import TensorType
@@ -64,7 +67,7 @@ def lower(Slabs graph not None, layouts, plan_block):
     cdef list views = [None] * graph.value_used
     cdef list types = [None] * graph.value_used
     cdef list arguments = [_argument(emitter, i, layout) for i, layout in enumerate(layouts)]
-    cdef dict patterns = {}
+    cdef Patterns patterns = Patterns()
     cdef object held
     cdef int32_t value = graph.node_recs[PARAM].first_output
     cdef int32_t node
@@ -85,7 +88,7 @@ def lower(Slabs graph not None, layouts, plan_block):
         else:
             _lower_node(graph, node, emitter, views, types, patterns, held)
         node = graph.node_recs[node].next
-    emitter.origin = Origin("return", -1, None)
+    emitter.origin = make_origin("return", -1, None)
     outputs = [
         graph.use_recs[graph.node_recs[RETURN].first_input + i].value
         for i in range(graph.node_recs[RETURN].input_count)
@@ -106,25 +109,18 @@ cdef View _argument(Emitter emitter, Py_ssize_t index, layout):
 
 
 cdef int _lower_node(
-    Slabs graph, int32_t node, Emitter emitter, list views, list types, dict patterns, held
+    Slabs graph, int32_t node, Emitter emitter, list views, list types, Patterns patterns, held
 ) except -1:
     cdef NodeRec *rec = &graph.node_recs[node]
     cdef int32_t value = rec.first_output
     cdef int32_t index
     cdef Py_ssize_t i
     cdef Py_ssize_t before
-    cdef list reads = []
-    cdef list operand_types = []
-    cdef tuple key
-    cdef tuple found
+    cdef list reads
+    cdef list operand_types
     cdef tuple results
     cdef object attributes
-    cdef View view
-    for i in range(rec.input_count):
-        index = graph.use_recs[rec.first_input + i].value
-        reads.append(views[index])
-        operand_types.append(types[index])
-    emitter.origin = Origin(
+    emitter.origin = make_origin(
         kind_name(rec.kind),
         graph.value_recs[value].id if value != NONE else -1,
         None if rec.location == NULL else <object> rec.location,
@@ -135,17 +131,17 @@ cdef int _lower_node(
     ):
         if _accumulate(graph, node, emitter, views, types):
             return 0
-    key = (rec.kind, <size_t> rec.attributes, tuple(operand_types))
-    found = patterns.get(key)
-    if found is not None and _all_dense(reads):
-        view = _repeat(emitter, <Step> found[0], reads)
-        view.buffer.owner = value
-        views[value] = view
-        types[value] = found[1]
+    if patterns.repeat(graph, rec, emitter, views, types):
         return 0
+    reads = []
+    operand_types = []
+    for i in range(rec.input_count):
+        index = graph.use_recs[rec.first_input + i].value
+        reads.append(views[index])
+        operand_types.append(types[index])
     try:
         own = None if rec.attributes == NULL else <object> rec.attributes
-        results = infer_types(rec.kind, <tuple> key[2], <dict> own)
+        results = infer_types(rec.kind, tuple(operand_types), <dict> own)
         for result in results:
             if result is None or not result.is_static:
                 raise KernelError(f"{emitter.origin.op}: the type of a result is unknown")
@@ -160,15 +156,12 @@ cdef int _lower_node(
         error.add_note(f"in {emitter.origin}")
         raise
     for item, result in zip(made, results):
-        view = item
-        if view.buffer.owner < 0:
-            view.buffer.owner = value
-        views[value] = view
+        views[value] = item
         types[value] = result
         value = graph.value_recs[value].next_output
     if len(emitter.steps) == before + 1 and len(made) == 1:
         if _is_pattern(<Step> emitter.steps[before], reads, <View?> made[0]):
-            patterns[key] = (emitter.steps[before], results[0])
+            patterns.add(rec, operand_types, <Step> emitter.steps[before], results[0])
     return 0
 
 
@@ -183,7 +176,7 @@ cdef int _lower_control(
         graph.use_recs[rec.first_input + i].value for i in range(rec.input_count)
     ]
     cdef View view
-    emitter.origin = Origin(
+    emitter.origin = make_origin(
         kind_name(rec.kind),
         graph.value_recs[value].id if value != NONE else -1,
         None if rec.location == NULL else <object> rec.location,
@@ -203,21 +196,112 @@ cdef int _lower_control(
         raise
     for item in made:
         view = item
-        view.buffer.owner = value
         views[value] = view
         types[value] = TensorType(view.dtype, view.shape)
         value = graph.value_recs[value].next_output
     return 0
 
 
+cdef enum:
+    PATTERNS = 512
+    READS = 3            # a pattern's most operands
+
+
+cdef struct Pattern:
+    PyObject *step       # kept alive by the steps of the emitter, as the types are by `types`
+    PyObject *made       # type of the result
+    PyObject *attributes
+    PyObject *types[READS]
+    int32_t kind
+    int32_t count
+
+
+cdef class Patterns:
+    """Nodes that became one elementwise step on dense views, by kind and operand types.
+
+    A node like one of them gets the same step on its own operands; no rule is asked.
+    """
+    cdef Pattern table[PATTERNS]
+
+    def __cinit__(self):
+        memset(self.table, 0, sizeof(self.table))
+
+    cdef Pattern *place(self, const Pattern *key) noexcept:
+        cdef size_t mixed = <size_t> key.kind * 31 + (<size_t> key.attributes >> 4)
+        cdef int32_t i
+        for i in range(key.count):
+            mixed = mixed * 31 + (<size_t> key.types[i] >> 4)
+        return &self.table[(mixed ^ mixed >> 9) % PATTERNS]
+
+    cdef int add(self, const NodeRec *rec, list types, Step step, object made) except -1:
+        cdef Pattern key
+        cdef int32_t i
+        if rec.input_count > READS:
+            return 0
+        memset(&key, 0, sizeof(Pattern))
+        key.kind, key.count, key.attributes = rec.kind, rec.input_count, rec.attributes
+        for i in range(rec.input_count):
+            key.types[i] = <PyObject *> types[i]
+        key.step, key.made = <PyObject *> step, <PyObject *> made
+        self.place(&key)[0] = key
+        return 0
+
+    cdef bint repeat(
+        self, Slabs graph, const NodeRec *rec, Emitter emitter, list views, list types
+    ) except -1:
+        """Emit the step of the pattern that the node fits; whether there was one."""
+        cdef Pattern key
+        cdef Pattern *place
+        cdef Step pattern
+        cdef Step step
+        cdef View made
+        cdef tuple operands
+        cdef int32_t i
+        cdef int32_t value
+        if rec.input_count > READS or rec.output_count != 1:
+            return False
+        memset(&key, 0, sizeof(Pattern))
+        key.kind, key.count, key.attributes = rec.kind, rec.input_count, rec.attributes
+        for i in range(rec.input_count):
+            value = graph.use_recs[rec.first_input + i].value
+            if not (<View> views[value]).dense:
+                return False
+            key.types[i] = <PyObject *> types[value]
+        place = self.place(&key)
+        if (
+            place.step == NULL or place.kind != key.kind or place.count != key.count
+            or place.attributes != key.attributes
+            or memcmp(place.types, key.types, sizeof(key.types)) != 0
+        ):
+            return False
+        pattern = <Step> place.step
+        made = fresh_like(<View> pattern.operands[rec.input_count])
+        operands = PyTuple_New(rec.input_count + 1)
+        for i in range(rec.input_count):
+            view = views[graph.use_recs[rec.first_input + i].value]
+            Py_INCREF(view)
+            PyTuple_SET_ITEM(operands, i, view)
+        Py_INCREF(made)
+        PyTuple_SET_ITEM(operands, rec.input_count, made)
+        step = make_step(
+            CALL, emitter.origin, pattern.kernel, operands, pattern.inputs, pattern.dims,
+            pattern.strides, ()
+        )
+        step.donates = True
+        emitter.steps.append(step)
+        value = rec.first_output
+        views[value] = made
+        types[value] = <object> place.made
+        return True
+
+
 cdef bint _accumulate(
     Slabs graph, int32_t node, Emitter emitter, list views, list types
 ) except -1:
-    """Lower add(total, scattered) by adding the few entries to the total, in place.
+    """Lower add(total, scattered) to a copy of the total and additions of the few entries.
 
-    So the cotangents of n reads of one array cost n additions, not n arrays.  It
-    may be done where nothing else reads either: the total was computed into memory
-    of its own, and this node is its only user.
+    Mostly nothing else reads the total, and then there is no copy (Note [writing in
+    place]): so the cotangents of n reads of one array cost n additions, not n arrays.
     """
     cdef int32_t first = graph.node_recs[node].first_input
     cdef int32_t total = graph.use_recs[first].value
@@ -228,28 +312,13 @@ cdef bint _accumulate(
         total, part = part, total
         if views[part] not in emitter.scattered:
             return False
-    view = views[total]
-    if (
-        types[total] is not types[part]
-        or graph.value_recs[total].use_count != 1
-        or graph.value_recs[part].use_count != 1
-        or view.buffer.owner != total
-        or view.buffer.space != ARENA
-        or not view.is_whole
-    ):
+    if types[total] is not types[part] or graph.value_recs[part].use_count != 1:
         return False
+    view = views[total]
+    view = emitter.copy(view, fresh(view.dtype, view.shape))
     emitter.scattered[views[part]](view)
-    emitter.scattered.pop(view, None)
-    view.buffer.owner = value
     views[value] = view
     types[value] = types[total]
-    return True
-
-
-cdef bint _all_dense(list reads):
-    for view in reads:
-        if not (<View> view).dense:
-            return False
     return True
 
 
@@ -263,21 +332,6 @@ cdef bint _is_pattern(Step step, list reads, View made):
         if operands[i] is not reads[i] or not (<View> reads[i]).dense:
             return False
     return operands[len(reads)] is made and made.dense and made.offset == 0
-
-
-cdef View _repeat(Emitter emitter, Step pattern, list reads):
-    """Emit the step of `pattern` on other operands of the same types."""
-    cdef View old = pattern.operands[len(reads)]
-    cdef View made = fresh(old.dtype, old.shape)
-    cdef Step step
-    reads.append(made)
-    step = make_step(
-        CALL, emitter.origin, pattern.kernel, tuple(reads), pattern.inputs, pattern.dims,
-        pattern.strides, ()
-    )
-    step.donates = True
-    emitter.steps.append(step)
-    return made
 
 
 cdef dict _every_attribute(int32_t kind, dict own):

@@ -17,7 +17,9 @@ cdef class Step:
     cdef readonly Py_ssize_t inputs
     cdef public tuple dims          # what the loop is called with
     cdef public tuple strides
-    cdef readonly tuple outer       # how many axes; of each, extent and one stride an operand
+    # How many axes; of each, extent and one stride an operand.  What a reduction's loop
+    # wants to know, see reduce.h.
+    cdef readonly tuple outer
     cdef public tuple slots         # places of the operands
     cdef public bint donates        # the output may take the place of an input that dies here
     cdef public object function     # of an object call
@@ -26,6 +28,7 @@ cdef class Step:
     cdef public tuple moving        # of a block: slots that advance, each with its stride
 
 
+cdef Origin make_origin(str op, object node, object location)
 cdef Step make_step(
     int kind, Origin origin, object kernel, tuple operands, Py_ssize_t inputs, tuple dims,
     tuple strides, tuple outer

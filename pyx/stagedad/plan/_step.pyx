@@ -6,6 +6,8 @@ from stagedad.errors import KernelError
 
 cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
+    CALL = 0
+    REDUCE = 3
     OBJECT = 4
     BLOCK = 5
     SUB = 7
@@ -54,6 +56,8 @@ cdef class Step:
         cdef object calls = 1
         if self.kind == BLOCK:
             return self.count
+        if self.kind == REDUCE:
+            return 1
         while at < len(self.outer):
             calls *= self.outer[at]
             at += len(self.operands) + 1
@@ -61,16 +65,7 @@ cdef class Step:
 
     def nanoseconds(self):
         """How long the step takes, roughly: only to tell short programs from long ones."""
-        cdef object work = 1
-        if self.kind == OBJECT or self.kind == SUB:
-            return OBJECT_NS
-        if self.kind == BLOCK:
-            return CALL_NS
-        for dim in self.dims:
-            work *= dim
-        if self.kernel is None:
-            return CALL_NS + BYTE_NS * work
-        return self.calls * (CALL_NS + work * self.kernel.cost)
+        return nanoseconds(self)
 
     def explain(self, arrays):
         """The exception for a loop that failed on these operands."""
@@ -81,6 +76,42 @@ cdef class Step:
     def annotate(self, error):
         """Tell `error` which node it comes from."""
         error.add_note(f"in {self.origin}")
+
+
+cdef double nanoseconds(Step step) except -1:
+    cdef double work = 1
+    if step.kind == OBJECT or step.kind == SUB:
+        return OBJECT_NS
+    if step.kind == BLOCK:
+        return CALL_NS
+    if step.kind == REDUCE:
+        return CALL_NS + <double> step.operands[0].size * <double> step.kernel.cost
+    for dim in step.dims:
+        work *= <double> dim
+    if step.kernel is None:
+        return CALL_NS + BYTE_NS * work
+    if not step.outer:
+        return CALL_NS + work * <double> step.kernel.cost
+    return <double> step.calls * (CALL_NS + work * <double> step.kernel.cost)
+
+
+def estimate(list steps):
+    """How long all of `steps` take, roughly."""
+    cdef double total = 0
+    for step in steps:
+        total += nanoseconds(<Step> step)
+    return total
+
+
+def longest_call(list steps):
+    """The most elements that a single strided call goes over."""
+    cdef Py_ssize_t longest = 0
+    cdef Step step
+    for item in steps:
+        step = item
+        if step.kind == CALL and <Py_ssize_t> step.dims[0] > longest:
+            longest = step.dims[0]
+    return longest
 
 
 cdef inline void fill(
@@ -97,6 +128,15 @@ cdef inline void fill(
     step.outer = outer
     step.slots = ()
     step.moving = ()
+
+
+cdef Origin make_origin(str op, object node, object location):
+    """As the constructor, for callers in C."""
+    cdef Origin origin = Origin.__new__(Origin)
+    origin.op = op
+    origin.node = node
+    origin.location = location
+    return origin
 
 
 cdef Step make_step(

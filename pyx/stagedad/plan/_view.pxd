@@ -9,9 +9,9 @@ cdef class Buffer:
     cdef public Py_ssize_t place    # byte offset in the arena
     cdef public Py_ssize_t first    # the steps between which it holds its value
     cdef public Py_ssize_t last
-    cdef Py_ssize_t owner           # index of the graph's value that was computed here
     cdef public bint claimed        # an output of the program was put here
     cdef public bint donated        # another took over its place in the step where it dies
+    cdef bint needed                # something that an output needs reads it
     cdef public bint local          # it lives within one block and is a block's length long
 
 
@@ -30,6 +30,7 @@ cdef class View:
     cpdef bint covers_same(self, View other)
 
 
+cdef View fresh_like(View view)
 cdef View dense_view(Buffer buffer, object dtype, tuple shape, Py_ssize_t offset)
 cpdef View fresh(object dtype, tuple shape, int space=*, Py_ssize_t index=*)
 cpdef View broadcast(View view, tuple shape)

@@ -7,7 +7,18 @@ looking took three times as long as planning.
 
 cimport cython
 
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
 import sys
+
+cdef extern from "Python.h":
+    int PySlice_Unpack(
+        object slice, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step
+    ) except -1
+    Py_ssize_t PySlice_AdjustIndices(
+        Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step
+    )
 
 cdef enum:
     # ORDER SPACE: as in stagedad/plan/step.py.
@@ -29,7 +40,6 @@ cdef class Buffer:
         self.nbytes = nbytes
         self.first = -1
         self.last = -1
-        self.owner = -1
 
 
 @cython.freelist(256)
@@ -105,6 +115,18 @@ cpdef View fresh(object dtype, tuple shape, int space=ARENA, Py_ssize_t index=-1
     return view
 
 
+cdef View fresh_like(View view):
+    """A dense view of all of a new temporary, of the dtype and shape of another such view."""
+    cdef View made = View.__new__(View)
+    made.buffer = Buffer.__new__(Buffer, ARENA, -1, view.buffer.nbytes)
+    made.dtype = view.dtype
+    made.itemsize = view.itemsize
+    made.shape = view.shape
+    made.size = view.size
+    made.dense = True
+    return made
+
+
 cpdef tuple dense_strides(tuple shape, Py_ssize_t itemsize):
     """The strides of a C-contiguous array."""
     cdef list strides
@@ -151,6 +173,38 @@ cpdef View broadcast(View view, tuple shape):
     for axis in range(len(own)):
         strides.append(own[axis] if view.shape[axis] == shape[lead + axis] else 0)
     return View(view.buffer, view.dtype, shape, tuple(strides), view.offset)
+
+
+def sliced(View view, tuple start, tuple stop, tuple step):
+    """The part of `view` that slices select, one an axis, as the attributes of `slice` say."""
+    cdef tuple own = view.get_strides()
+    cdef Py_ssize_t ndim = len(own)
+    cdef Py_ssize_t axis
+    cdef Py_ssize_t first
+    cdef Py_ssize_t last
+    cdef Py_ssize_t by
+    cdef Py_ssize_t count
+    cdef Py_ssize_t stride
+    cdef Py_ssize_t offset = view.offset
+    cdef tuple shape = PyTuple_New(ndim)
+    cdef tuple strides = PyTuple_New(ndim)
+    if not len(start) == len(stop) == len(step) == ndim:
+        raise ValueError(f"sliced: {len(start)} slices for {ndim} axes")
+    for axis in range(ndim):
+        PySlice_Unpack(slice(start[axis], stop[axis], step[axis]), &first, &last, &by)
+        count = PySlice_AdjustIndices(view.shape[axis], &first, &last, by)
+        stride = own[axis]
+        if count:
+            offset += first * stride
+        put(shape, axis, count)
+        put(strides, axis, <object> stride * by)    # of any size, where nothing is stepped over
+    return View(view.buffer, view.dtype, shape, strides, offset)
+
+
+cdef inline int put(tuple into, Py_ssize_t at, object item) except -1:
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(into, at, item)
+    return 0
 
 
 def reshape(View view, tuple shape):
@@ -211,11 +265,23 @@ cpdef tuple merged(tuple shape, list strides):
     return dims, left
 
 
+cdef Py_ssize_t _dense_along(list strides, list itemsizes, Py_ssize_t axis):
+    """How many operands have the stride of a dense array along `axis`, or none."""
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t k
+    for k in range(len(strides)):
+        stride = (<list> strides[k])[axis]
+        if stride == 0 or stride == itemsizes[k]:
+            count += 1
+    return count
+
+
 cpdef tuple loop_axes(tuple shape, list strides, list itemsizes, bint any_inner=True):
     """The inner loop's length, its strides, and the axes around it.
 
     The axes are in the form of `Step.outer`; empty if the inner loop is all.
-    With `any_inner`, a short last axis may give up its place to a long one.
+    With `any_inner`, the last axis gives up its place to a much longer one if it is
+    short, else to one along which more operands lie dense or stand still.
     A loop over one element gets the strides of a dense one: with strides 0, a
     binary loop whose operands coincide is a reduction.
     """
@@ -224,16 +290,23 @@ cpdef tuple loop_axes(tuple shape, list strides, list itemsizes, bint any_inner=
     cdef list words
     cdef Py_ssize_t inner
     cdef Py_ssize_t axis
+    cdef Py_ssize_t most
     dims, left = merged(shape, strides)
     if not dims:
         return 1, tuple(itemsizes), ()
     inner = len(dims) - 1
     if inner == 0:
         return dims[0], tuple([(<list> kept)[0] for kept in left]), ()
-    if any_inner and dims[inner] < FEW:
-        longest = max(dims)
-        if longest >= 4 * dims[inner]:
-            inner = dims.index(longest)
+    longest = max(dims)
+    if any_inner and dims[inner] < FEW and longest >= 4 * dims[inner]:
+        inner = dims.index(longest)
+    elif any_inner:
+        most = _dense_along(left, itemsizes, inner)
+        least = min(FEW, dims[inner])
+        for axis in range(len(dims) - 1):
+            if dims[axis] >= least and _dense_along(left, itemsizes, axis) > most:
+                inner = axis
+                most = _dense_along(left, itemsizes, axis)
     words = [len(dims) - 1]
     for axis in range(len(dims)):
         if axis != inner:

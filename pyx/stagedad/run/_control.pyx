@@ -1,13 +1,9 @@
 """Running `cond` and `while_loop`: the codes of a node's blocks, called as it says."""
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.ref cimport PyObject
 
 from stagedad.run._interpreter cimport Code
-
-cdef extern from "Python.h":
-    ctypedef struct PyTupleObject:
-        PyObject *ob_item[1]
+from stagedad.run.calls cimport tuple_items
 
 
 cdef class Control:
@@ -48,5 +44,5 @@ cdef class Control:
 
 
 cdef tuple launch(Code code, tuple arrays):
-    return code.launch(
-        <PyObject *const *> (<PyTupleObject *> <PyObject *> arrays).ob_item)
+    """Run on `arrays`, which live until then."""
+    return code.launch(tuple_items(arrays))

@@ -10,6 +10,8 @@ cdef enum:
     DIMS = 5
     # Operands of a strided call; an object call has any number.
     OPERANDS = 4
+    # Outputs of a call with numbers among inputs and outputs.
+    MIXED = 32
 
 
 cdef struct Instruction:
@@ -37,7 +39,11 @@ cdef struct Block:
 
 cdef struct Arena:
     # Memory of one run: the slot table, then the temporaries.
-    Arena *next
+    Arena *next                 # idle arenas of the same code
+    Arena *newer                # idle arenas of all codes, in the order they became so
+    Arena *older
+    void *code                  # the Code that it belongs to
+    size_t nbytes
     char **slots
     char *memory
 
@@ -45,6 +51,7 @@ cdef struct Arena:
 cdef struct Argument:
     # What an input or output array must look like.
     int number                  # NumPy's type number
+    PyObject *dtype
     int ndim
     int flags                   # array flags that must all be set
     bint strided                # whether strides are compared as well
@@ -58,6 +65,16 @@ cdef struct External:
     # A slot that points into an input or output.
     int slot
     npy_intp offset
+
+
+cdef struct Operand:
+    # An input: an array, or a number (array is NULL) of type `number` at `data`.
+    PyObject *array
+    char *data
+    int number
+
+
+cdef object as_array(const Operand *operand)
 
 
 cdef class Code:
@@ -77,18 +94,35 @@ cdef class Code:
     cdef size_t arena_bytes
     cdef Arena *pool
     cdef int pooled
-    cdef int pool_limit
     cdef readonly bint keeps_gil
+    cdef bint is_twin           # of another, which speaks of floating-point errors for both
     cdef void *owned            # chain of memory blocks that go with the code
     cdef list kept              # Loops and ObjectCalls that instructions point into
 
     cdef void *own(self, size_t size) except NULL
     cdef bint fits(self, PyObject *const *arrays) noexcept
     cdef bint matches(self, int index, PyObject *array) noexcept
+    cdef bint fits_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held
+    ) noexcept
     cdef tuple launch(self, PyObject *const *arrays)
+    cdef tuple launch_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held,
+        const unsigned char *scalar
+    )
     cdef int launch_into(self, PyObject *const *arrays, PyObject *const *targets) except -1
+    cdef Arena *aimed(
+        self, PyObject *const *arrays, PyObject *const *targets
+    ) except NULL
     cdef int compare(self, tuple results, tuple others) except -1
     cdef Arena *take(self) except NULL
     cdef void give(self, Arena *arena) noexcept
+    cdef void drop(self, Arena *arena) noexcept
     cdef int run(self, Arena *arena) except -1
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1
+    cdef int find_float_errors(self, Arena *arena) except -1
+
+
+cdef Py_ssize_t execute(
+    const Instruction *instructions, Py_ssize_t count, char **slots
+) noexcept nogil

@@ -11,13 +11,19 @@ Loops and, through them, the capsules that hold NumPy's contexts.  An arena
 belongs to one run at a time; the pool is touched with the GIL held only.
 """
 
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.ref cimport PyObject, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 
+from stagedad.plan import out_of_memory
+from stagedad.plan._step cimport Step
+from stagedad.run import float_errors
+from stagedad.run._errstate cimport (
+    numpy_bits, sad_fp_clear, sad_fp_flags, sad_fp_raise, watched
+)
 from stagedad.run._loops cimport Loop, native, wrap
 from stagedad.run.arrays cimport (
     sad_data, sad_flags, sad_is_array, sad_is_native, sad_ndim, sad_number, sad_shape,
@@ -29,12 +35,29 @@ cnp.import_array()
 cdef extern from "Python.h":
     PyObject *PyErr_Occurred()
 
+cdef extern from *:
+    """
+    static PyObject *sad_empty(PyObject *dtype, int ndim, const npy_intp *shape) {
+      Py_INCREF(dtype);
+      return PyArray_NewFromDescr(
+          &PyArray_Type, (PyArray_Descr *)dtype, ndim, shape, NULL, NULL, 0, NULL);
+    }
+    static PyObject *sad_scalar(void *data, int number) {
+      PyArray_Descr *dtype = PyArray_DescrFromType(number);
+      PyObject *scalar = dtype == NULL ? NULL : PyArray_Scalar(data, dtype, NULL);
+      Py_XDECREF(dtype);
+      return scalar;
+    }
+    """
+    object sad_empty(PyObject *dtype, int ndim, const npy_intp *shape)
+    object sad_scalar(void *data, int number)
+
 cdef enum:
     # ORDER STEP: as in stagedad/plan/step.py.
     CALL = 0        # one strided call
     OUTER = 1       # a strided call for every index of the outer axes
     ZERO = 2        # set bytes to zero
-    SUM = 3         # zero the last operand, then one strided call
+    REDUCE = 3      # one call of a loop that knows its axes; runs as a CALL
     OBJECT = 4      # a Python function on arrays
     BLOCK = 5       # the instructions that follow, block by block
     POISON = 6      # set bytes to 0xff: a nan in every float
@@ -51,13 +74,31 @@ cdef enum:
     ALIGNMENT = 64
     # Nanoseconds of work from which letting other threads run pays for the GIL's release.
     RELEASE_FROM = 5000
-    # Idle arenas that a Code keeps: many small ones, or a single large one.
-    SMALL_ARENAS = 8
-    SMALL_ARENA_BYTES = 1 << 20
+    # Idle arenas that a Code keeps.
+    IDLE_ARENAS = 8
+
+
+cdef object as_array(const Operand *operand):
+    """The input as an array: itself, or a new 0-d one."""
+    cdef cnp.ndarray made
+    if operand.array != NULL:
+        return <object> operand.array
+    made = cnp.PyArray_EMPTY(0, NULL, operand.number, 0)
+    memcpy(cnp.PyArray_DATA(made), operand.data, <size_t> made.itemsize)
+    return made
+
 
 cdef Py_ssize_t live_codes = 0
 cdef Py_ssize_t live_arenas = 0
 cdef Py_ssize_t busy_arenas = 0
+
+# Note [idle arenas]: what all codes keep for their next runs stays below a bound; beyond it
+# those go first that have been idle longest, and one that is larger is not kept at all.
+# Touched with the GIL held only.
+cdef size_t idle_bytes = 0
+cdef size_t idle_limit = 256 << 20
+cdef Arena *newest = NULL
+cdef Arena *oldest = NULL
 
 
 def live_counts():
@@ -65,10 +106,64 @@ def live_counts():
     return {"codes": live_codes, "arenas": live_arenas, "busy_arenas": busy_arenas}
 
 
+def idle_memory():
+    """Bytes of workspace kept for later runs, and their bound."""
+    return idle_bytes, idle_limit
+
+
+def limit_idle_memory(size_t limit):
+    """Set the bound of the workspace kept for later runs; 0 frees all and keeps none.
+
+    Returns the bound before.
+    """
+    global idle_limit
+    before = idle_limit
+    idle_limit = limit
+    trim(limit)
+    return before
+
+
+cdef void trim(size_t limit) noexcept:
+    """Free the arenas that have been idle longest until the others stay below `limit`."""
+    cdef Arena *arena
+    while idle_bytes > limit:
+        arena = oldest
+        (<Code> arena.code).drop(arena)
+
+
+cdef void enlist(Arena *arena) noexcept:
+    """Note an arena as idle from now on."""
+    global idle_bytes, newest, oldest
+    arena.newer = NULL
+    arena.older = newest
+    if newest != NULL:
+        newest.newer = arena
+    else:
+        oldest = arena
+    newest = arena
+    idle_bytes += arena.nbytes
+
+
+cdef void delist(Arena *arena) noexcept:
+    """Note an arena as no longer idle."""
+    global idle_bytes, newest, oldest
+    if arena.newer != NULL:
+        arena.newer.older = arena.older
+    else:
+        newest = arena.older
+    if arena.older != NULL:
+        arena.older.newer = arena.newer
+    else:
+        oldest = arena.newer
+    idle_bytes -= arena.nbytes
+
+
 cdef class Code:
     def __cinit__(self, object plan, Code twin=None, object comparison=None):
         global live_codes
         self.twin = twin
+        if twin is not None:
+            twin.is_twin = True
         self.comparison = comparison
         live_codes += 1
         self.plan = plan
@@ -76,7 +171,6 @@ cdef class Code:
         self.inputs = <int> len(plan.inputs)
         self.outputs = <int> len(plan.outputs)
         self.arena_bytes = plan.arena_bytes
-        self.pool_limit = SMALL_ARENAS if self.arena_bytes <= SMALL_ARENA_BYTES else 1
         _place_slots(self, plan)
         _describe_arguments(self, plan)
         _assemble(self, plan)
@@ -85,15 +179,10 @@ cdef class Code:
 
     def __dealloc__(self):
         global live_codes
-        global live_arenas
-        cdef Arena *arena
         cdef void *block
         live_codes -= 1
         while self.pool != NULL:
-            arena = self.pool
-            self.pool = arena.next
-            live_arenas -= 1
-            PyMem_RawFree(arena)
+            self.drop(self.pool)
         while self.owned != NULL:
             block = self.owned
             self.owned = (<void **> block)[0]
@@ -118,6 +207,24 @@ cdef class Code:
         cdef int i
         for i in range(self.inputs):
             if not self.matches(i, arrays[i]):
+                return False
+        return True
+
+    cdef bint fits_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held
+    ) noexcept:
+        """As `fits`, for arrays and numbers, then the arrays that constants hold."""
+        cdef int i
+        for i in range(<int> count):
+            if operands[i].array != NULL:
+                if not self.matches(i, operands[i].array):
+                    return False
+            elif (
+                self.arguments[i].ndim != 0 or self.arguments[i].number != operands[i].number
+            ):
+                return False
+        for i in range(<int> count, self.inputs):
+            if not self.matches(i, held[i - count]):
                 return False
         return True
 
@@ -153,7 +260,7 @@ cdef class Code:
         cdef int i
         for i in range(self.outputs):
             want = self.arguments + self.inputs + i
-            result = cnp.PyArray_EMPTY(want.ndim, want.shape, want.number, 0)
+            result = sad_empty(want.dtype, want.ndim, want.shape)
             Py_INCREF(result)
             PyTuple_SET_ITEM(results, i, result)
         arena = self.take()
@@ -166,12 +273,60 @@ cdef class Code:
         self.run(arena)
         return <tuple> results
 
+    cdef tuple launch_mixed(
+        self, const Operand *operands, Py_ssize_t count, PyObject *const *held,
+        const unsigned char *scalar
+    ):
+        """As `launch`, for inputs as in `fits_mixed`; 0-d outputs marked `scalar` are scalars.
+
+        There may be at most MIXED outputs.
+        """
+        cdef Arena *arena
+        cdef Argument *want
+        cdef object result
+        cdef object results = PyTuple_New(self.outputs)
+        cdef double numbers[2 * MIXED]       # room for complex128
+        cdef char *targets[MIXED]
+        cdef int i
+        for i in range(self.outputs):
+            if scalar[i]:
+                targets[i] = <char *> (numbers + 2 * i)
+                continue
+            want = self.arguments + self.inputs + i
+            result = sad_empty(want.dtype, want.ndim, want.shape)
+            targets[i] = sad_data(<PyObject *> result)
+            Py_INCREF(result)
+            PyTuple_SET_ITEM(results, i, result)
+        arena = self.take()
+        for i in range(<int> count):
+            _aim(
+                self, arena.slots, i,
+                operands[i].data if operands[i].array == NULL else sad_data(operands[i].array)
+            )
+        for i in range(<int> count, self.inputs):
+            _aim(self, arena.slots, i, sad_data(held[i - count]))
+        for i in range(self.outputs):
+            _aim(self, arena.slots, self.inputs + i, targets[i])
+        self.run(arena)
+        for i in range(self.outputs):
+            if scalar[i]:
+                result = sad_scalar(targets[i], self.arguments[self.inputs + i].number)
+                Py_INCREF(result)
+                PyTuple_SET_ITEM(results, i, result)
+        return <tuple> results
+
     cdef int launch_into(self, PyObject *const *arrays, PyObject *const *targets) except -1:
         """Run on inputs and outputs that fit."""
+        return self.run(self.aimed(arrays, targets))
+
+    cdef Arena *aimed(
+        self, PyObject *const *arrays, PyObject *const *targets
+    ) except NULL:
+        """An arena for a run on inputs and outputs that fit."""
         cdef Arena *arena = self.take()
         _point(self, arena.slots, 0, self.inputs, arrays)
         _point(self, arena.slots, self.inputs, self.outputs, targets)
-        return self.run(arena)
+        return arena
 
     cdef int compare(self, tuple results, tuple others) except -1:
         """Check results against those of the twin."""
@@ -180,6 +335,8 @@ cdef class Code:
 
     cdef int run(self, Arena *arena) except -1:
         cdef Py_ssize_t failed
+        cdef int flags
+        sad_fp_clear()
         if self.keeps_gil:
             failed = execute(self.instructions, self.count, arena.slots)
         else:
@@ -187,7 +344,36 @@ cdef class Code:
                 failed = execute(self.instructions, self.count, arena.slots)
         if failed >= 0 or PyErr_Occurred() != NULL:
             self.fail(failed, arena)
+        flags = sad_fp_flags()
+        if flags != 0 and not self.is_twin and flags & watched():
+            self.find_float_errors(arena)
         self.give(arena)
+        return 0
+
+    cdef int find_float_errors(self, Arena *arena) except -1:
+        """Run once more, instruction by instruction, and report those that raise flags."""
+        cdef unsigned char *noted = <unsigned char *> PyMem_RawCalloc(<size_t> self.count, 1)
+        cdef Py_ssize_t failed
+        cdef Py_ssize_t i
+        if noted == NULL:
+            self.give(arena)
+            raise MemoryError
+        if self.keeps_gil:
+            failed = execute_noting(self.instructions, self.count, arena.slots, noted)
+        else:
+            with nogil:
+                failed = execute_noting(self.instructions, self.count, arena.slots, noted)
+        found = [
+            (self.plan.steps[i], numpy_bits(noted[i])) for i in range(self.count) if noted[i]
+        ]
+        PyMem_RawFree(noted)
+        if failed >= 0 or PyErr_Occurred() != NULL:
+            self.fail(failed, arena)
+        try:
+            float_errors.report(found)
+        except BaseException:
+            self.give(arena)
+            raise
         return 0
 
     cdef int fail(self, Py_ssize_t index, Arena *arena) except -1:
@@ -214,13 +400,16 @@ cdef class Code:
         if arena != NULL:
             self.pool = arena.next
             self.pooled -= 1
+            delist(arena)
             return arena
         table = sizeof(Arena) + <size_t> self.slot_count * sizeof(char *)
         arena = <Arena *> PyMem_RawMalloc(table + ALIGNMENT + self.arena_bytes)
         if arena == NULL:
             busy_arenas -= 1
-            raise MemoryError(f"{self.arena_bytes} bytes of workspace")
+            raise out_of_memory(self.plan.steps, self.arena_bytes)
         live_arenas += 1
+        arena.code = <void *> self
+        arena.nbytes = table + ALIGNMENT + self.arena_bytes
         arena.slots = <char **> (arena + 1)
         arena.memory = <char *> (
             (<size_t> arena + table + ALIGNMENT - 1) & ~<size_t> (ALIGNMENT - 1)
@@ -235,13 +424,28 @@ cdef class Code:
         global live_arenas
         global busy_arenas
         busy_arenas -= 1
-        if self.pooled < self.pool_limit:
+        if self.pooled < IDLE_ARENAS and arena.nbytes <= idle_limit:
             arena.next = self.pool
             self.pool = arena
             self.pooled += 1
+            enlist(arena)
+            if idle_bytes > idle_limit:
+                trim(idle_limit)
         else:
             live_arenas -= 1
             PyMem_RawFree(arena)
+
+    cdef void drop(self, Arena *arena) noexcept:
+        """Free an idle arena."""
+        global live_arenas
+        cdef Arena **link = &self.pool
+        while link[0] != arena:
+            link = &link[0].next
+        link[0] = arena.next
+        self.pooled -= 1
+        delist(arena)
+        live_arenas -= 1
+        PyMem_RawFree(arena)
 
 
 cdef inline void _aim(Code self, char **slots, int argument, char *data) noexcept:
@@ -309,20 +513,21 @@ cdef Py_ssize_t execute(
     cdef const Instruction *ins
     while i < count:
         ins = instructions + i
-        if ins.kind == CALL:
+        # Nearly all are of this kind: in a loop of their own they need no jump by kind.
+        while ins.kind == CALL:
             if call(ins, slots, ins.words) != 0:
                 return i
-        elif ins.kind == SUM:
-            memset(slots[ins.slots[2]], 0, <size_t> ins.words[1])
-            if call(ins, slots, ins.words) != 0:
-                return i
-        elif ins.kind == OUTER:
+            i += 1
+            if i == count:
+                return -1
+            ins = instructions + i
+        if ins.kind == OUTER:
             if call_outer(ins, slots) != 0:
                 return i
         elif ins.kind == ZERO:
             memset(slots[ins.slots[0]], 0, <size_t> ins.words[0])
         elif ins.kind == BLOCK:
-            failed = run_block(ins, slots)
+            failed = run_block(ins, slots, NULL)
             if failed >= 0:
                 return i + failed
             i += (<const Block *> ins.extra).count
@@ -331,6 +536,27 @@ cdef Py_ssize_t execute(
                 return i
         else:
             memset(slots[ins.slots[0]], 0xff, <size_t> ins.words[0])
+        i += 1
+    return -1
+
+
+cdef Py_ssize_t execute_noting(
+    const Instruction *instructions, Py_ssize_t count, char **slots, unsigned char *noted
+) noexcept nogil:
+    """As `execute`; notes for each instruction which flags it raises."""
+    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t failed
+    while i < count:
+        if instructions[i].kind == BLOCK:
+            failed = run_block(instructions + i, slots, noted + i)
+        else:
+            sad_fp_clear()
+            failed = execute(instructions + i, 1, slots)
+            noted[i] = <unsigned char> sad_fp_flags()
+        if failed >= 0:
+            return i + failed
+        if instructions[i].kind == BLOCK:
+            i += (<const Block *> instructions[i].extra).count
         i += 1
     return -1
 
@@ -386,9 +612,12 @@ cdef int call_outer(const Instruction *ins, char **slots) noexcept nogil:
             return 0
 
 
-cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
+cdef Py_ssize_t run_block(
+    const Instruction *head, char **slots, unsigned char *noted
+) noexcept nogil:
     """Run a block's instructions over its elements, one length at a time.
 
+    Where the flags that an instruction raises are to be noted, `noted` is not NULL.
     Slots of full arrays advance with the elements and are put back at the end;
     those of values that live within the block stay: they are a length long.
     """
@@ -399,10 +628,17 @@ cdef Py_ssize_t run_block(const Instruction *head, char **slots) noexcept nogil:
     cdef Py_ssize_t failed = -1
     while done < block.n and failed < 0:
         dims[0] = block.n - done if block.n - done < block.length else block.length
+        # For reductions: of how many, and after how many.
+        dims[1] = block.n
+        dims[2] = done
         for i in range(1, block.count + 1):
+            if noted != NULL:
+                sad_fp_clear()
             if call(head + i, slots, dims) != 0:
                 failed = i
                 break
+            if noted != NULL:
+                noted[i] |= <unsigned char> sad_fp_flags()
         for i in range(block.moving):
             slots[block.slots[i]] += dims[0] * block.steps[i]
         done += dims[0]
@@ -436,7 +672,11 @@ cdef class ObjectCall:
 
 
 cdef int call_object(void *extra, char **slots) except -1 with gil:
-    return (<ObjectCall> extra).call(slots)
+    # NumPy clears the flags before whatever it computes.
+    cdef int flags = sad_fp_flags()
+    (<ObjectCall> extra).call(slots)
+    sad_fp_raise(flags)
+    return 0
 
 
 # Without `except`: the exception stays set until the run has ended, for `fail` to raise.
@@ -488,6 +728,7 @@ cdef int _describe_arguments(Code self, plan) except -1:
     for i, want in enumerate([*plan.inputs, *plan.outputs]):
         argument = self.arguments + i
         argument.number = want.dtype.num
+        argument.dtype = <PyObject *> want.dtype         # kept alive by the plan
         argument.ndim = <int> len(want.shape)
         argument.shape = <npy_intp *> self.own(<size_t> (2 * argument.ndim) * sizeof(npy_intp))
         argument.nbytes = want.dtype.itemsize
@@ -514,11 +755,14 @@ cdef int _assemble(Code self, plan) except -1:
     cdef Loop loop
     cdef Instruction *ins
     cdef dict patterns = {}
-    steps = plan.steps
+    cdef dict loops = {}                    # kernel -> its Loop
+    cdef tuple steps = plan.steps
+    cdef tuple slots
+    cdef Step step
     self.count = len(steps)
     self.instructions = <Instruction *> self.own(<size_t> self.count * sizeof(Instruction))
     for i in range(self.count):
-        step = steps[i]
+        step = <Step> steps[i]
         ins = self.instructions + i
         ins.kind = step.kind
         if ins.kind == OBJECT or ins.kind == SUB:
@@ -527,14 +771,16 @@ cdef int _assemble(Code self, plan) except -1:
         if ins.kind == BLOCK:
             ins.extra = _block(self, step)
             continue
-        slots = <tuple> step.slots
+        slots = step.slots
         ins.operands = <unsigned char> len(slots)
         for k in range(ins.operands):
             ins.slots[k] = slots[k]
         ins.words = _pattern(self, patterns, step.dims, step.strides)
         if step.kernel is not None:
-            loop = native(step.kernel)
-            self.kept.append(loop)
+            loop = loops.get(step.kernel)
+            if loop is None:
+                loop = loops[step.kernel] = native(step.kernel)
+                self.kept.append(loop)
             ins.loop = loop.kernel.loop
             ins.context = loop.kernel.context
             ins.auxdata = loop.kernel.auxdata
@@ -542,6 +788,10 @@ cdef int _assemble(Code self, plan) except -1:
                 self.keeps_gil = True
         if ins.kind == OUTER:
             ins.extra = _words(self, step.outer)
+        elif ins.kind == REDUCE:
+            ins.kind = CALL
+            if step.outer:
+                ins.auxdata = _words(self, step.outer)
     return 0
 
 

@@ -22,6 +22,7 @@ cdef class Loop:
     whoever keeps `kernel` keeps the Loop.
     """
     cdef sad_kernel kernel
+    cdef sad_kernel wrapped     # what `kernel` calls if that is a loop around another
     cdef object owner           # the capsule, trampoline or inner Loop behind `kernel`
     cdef readonly bint needs_gil
     cdef readonly str name

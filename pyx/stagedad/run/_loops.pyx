@@ -49,34 +49,45 @@ cdef extern from "stagedad/run/loops.h":
         sad_loop loop
     const sad_named_loop sad_own_loops[1]
 
-cdef extern from "stagedad/run/sum_rows.h":
-    int sad_sum_rows(
+cdef extern from "stagedad/run/reduce.h":
+    const sad_named_loop sad_reductions[1]
+    int sad_extremum(
         void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
     ) noexcept nogil
 
-cdef extern from "stagedad/run/checked.h":
+cdef extern from "stagedad/run/wrapped.h":
+    int sad_sticky(
+        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
+    ) noexcept nogil
+    int sad_quiet(
+        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
+    ) noexcept nogil
     int sad_checked(
         void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
     ) noexcept nogil
+    bint sad_clears_flags(const sad_kernel *kernel)
+    int sad_fp_flags() noexcept
+    void sad_fp_raise(int flags) noexcept
 
 cdef const char *CALL_INFO = "numpy_1.24_ufunc_call_info"
 
-cdef dict _own_loops():
-    """Index of each own loop in `sad_own_loops`, by name."""
+cdef dict _by_name(const sad_named_loop *table):
+    """Index of each loop in `table`, by name."""
     cdef dict found = {}
     cdef Py_ssize_t index = 0
-    while sad_own_loops[index].name != NULL:
-        found[sad_own_loops[index].name.decode()] = index
+    while table[index].name != NULL:
+        found[table[index].name.decode()] = index
         index += 1
     return found
 
-cdef dict OWN = _own_loops()
+cdef dict OWN = _by_name(sad_own_loops)
+cdef dict REDUCTIONS = _by_name(sad_reductions)
 cdef object making = RLock()
 
 
 def own_loop_names():
     """Names of stagedad's own loops, sorted."""
-    return sorted([*OWN, "checked", "sum_rows"])
+    return sorted([*OWN, *REDUCTIONS])
 
 
 cdef class Loop:
@@ -102,11 +113,16 @@ cdef Loop _make(object kernel):
     loop.name = kernel.name
     if kernel.inner is not None:
         loop.owner = native(kernel.inner)
-        loop.kernel.loop = sad_sum_rows
-        if kernel.name == "checked":
+        if kernel.wrapper == "quiet":
+            loop.kernel.loop = sad_quiet
+        elif kernel.wrapper == "checked":
             loop.kernel.loop = sad_checked
+        else:
+            loop.kernel.loop = sad_extremum
         loop.kernel.context = &(<Loop> loop.owner).kernel
         loop.needs_gil = (<Loop> loop.owner).needs_gil
+    elif kernel.name in REDUCTIONS:
+        loop.kernel.loop = sad_reductions[<Py_ssize_t> REDUCTIONS[kernel.name]].loop
     elif kernel.ufunc is None:
         loop.kernel.loop = sad_own_loops[<Py_ssize_t> OWN[kernel.name]].loop
     elif kernel.capsule is not None:
@@ -117,12 +133,23 @@ cdef Loop _make(object kernel):
         loop.kernel.context = info.context
         loop.kernel.auxdata = info.auxdata
         loop.needs_gil = info.requires_pyapi
+        if sad_clears_flags(&loop.kernel):
+            _keep_flags(loop)
     else:
         loop.owner = Trampoline(kernel)
         loop.kernel.loop = <sad_loop> <void *> through_ufunc
         loop.kernel.context = <void *> loop.owner
         loop.needs_gil = True
+        _keep_flags(loop)
     return loop
+
+
+cdef void _keep_flags(Loop loop) noexcept:
+    """Put a loop around it that brings back what it clears."""
+    loop.wrapped = loop.kernel
+    loop.kernel.loop = sad_sticky
+    loop.kernel.context = &loop.wrapped
+    loop.kernel.auxdata = NULL
 
 
 cdef class Trampoline:
@@ -163,7 +190,12 @@ cdef class Trampoline:
                 shape[d + 1] = dims[<int> core[d]]
                 steps[d + 1] = strides[at]
                 at += 1
-            arrays.append(wrap(data[k], <int> len(core) + 1, shape, steps, self.numbers[k]))
+            operand = wrap(data[k], <int> len(core) + 1, shape, steps, self.numbers[k])
+            # One complex number written over its factor is multiplied by other code of
+            # NumPy's, and differs in the last bit.
+            if dims[0] == 1 and k < self.inputs and data[k] == data[self.count - 1]:
+                operand = operand.copy()
+            arrays.append(operand)
         self.ufunc(*arrays[:self.inputs], out=tuple(arrays[self.inputs:]), casting="unsafe")
         return 0
 
@@ -171,9 +203,13 @@ cdef class Trampoline:
         """What the loop itself does when target and first operand are one number."""
         cdef npy_intp one = 1
         cdef npy_intp step = 0
+        cdef int flags
         target = wrap(data[2], 1, &one, &step, self.numbers[2])
         source = wrap(data[1], 1, dims, strides + 1, self.numbers[1])
-        self.ufunc(target[0], self.ufunc.reduce(source, dtype=target.dtype), out=target[:1])
+        part = self.ufunc.reduce(source, dtype=target.dtype)
+        flags = sad_fp_flags()
+        self.ufunc(target[0], part, out=target[:1])
+        sad_fp_raise(flags)
         return 0
 
 

@@ -11,35 +11,36 @@ from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from numpy cimport npy_intp
 
-from stagedad.run._interpreter cimport Code
+from threading import Lock
+from weakref import WeakSet
+
+from stagedad.run.profiling import profile
+
+from stagedad.run._interpreter cimport MIXED, Code, Operand, as_array
 from stagedad.run.arrays cimport (
     sad_data, sad_itemsize, sad_ndim, sad_shape, sad_strides
 )
-
-cdef extern from *:
-    """
-    /* Make calls of `type` go through the vectorcall pointer at `offset`. */
-    static void sad_enable_vectorcall(PyTypeObject *type, Py_ssize_t offset) {
-      type->tp_vectorcall_offset = offset;
-      type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-      PyType_Modified(type);
-    }
-    """
-    void sad_enable_vectorcall(PyTypeObject *type, Py_ssize_t offset)
-
-cdef extern from "Python.h":
-    ctypedef struct PyTupleObject:
-        PyObject *ob_item[1]
-    ctypedef PyObject *(*vectorcallfunc)(
-        PyObject *callee, PyObject *const *args, size_t nargsf, PyObject *kwnames
-    )
-    Py_ssize_t PyVectorcall_NARGS(size_t nargsf)
+from stagedad.run.calls cimport (
+    PyVectorcall_NARGS, sad_enable_vectorcall, tuple_items, vectorcallfunc
+)
 
 cdef enum:
     # Arguments and held arrays that are passed without allocating.
     FEW = 32
     # Codes that are tried before the cache is asked.
     RECENT = 8
+
+
+cdef object every = WeakSet()
+cdef object every_lock = Lock()
+
+
+def clear_programs():
+    """Forget the codes of every program that is alive."""
+    with every_lock:
+        alive = list(every)
+    for program in alive:
+        (<Program> program).cache_clear()
 
 
 cdef class Program:
@@ -53,20 +54,14 @@ cdef class Program:
     Raises: TypeError for a wrong number of arrays; DTypeError, ShapeError and
             others, with the node as a note, where the graph does not take them
     """
-    cdef vectorcallfunc vectorcall
-    cdef readonly object specialisations
-    cdef Py_ssize_t inputs      # of the graph
-    cdef tuple held             # arrays of its constants, passed as further inputs
-    cdef Code last
-    cdef list recent
-    cdef Py_ssize_t hits
-
     def __cinit__(self, specialisations):
         self.vectorcall = <vectorcallfunc> call_vector
         self.specialisations = specialisations
         self.inputs = len(specialisations.graph.inputs)
         self.held = tuple(specialisations.held)
         self.recent = []
+        with every_lock:
+            every.add(self)
 
     def __call__(self, *arrays):
         return call(self, tuple_items(arrays), len(arrays))
@@ -103,6 +98,33 @@ cdef class Program:
         code.launch_into(tuple_items(arguments), tuple_items(targets))
         if code.twin is not None:
             code.compare(targets, code.twin.launch(tuple_items(arguments)))
+
+    def profile(self, *arrays, runs=None):
+        """Time each instruction on `arrays`: a Profile, whose text is a table by line and node.
+
+        `runs`: how often; about a twentieth of a second if it is not given.  Outputs go to
+        arrays of their own.
+
+        Raises: as a call.
+        """
+        code, arguments = self.chosen(arrays)
+        return profile(code, arguments, runs)
+
+    def plan_for(self, *arrays):
+        """The plan for such arrays, made if need be; nothing is run."""
+        code, _ = self.chosen(arrays)
+        return (<Code> code).plan
+
+    cdef tuple chosen(self, tuple arrays):
+        """The code for `arrays`, and its inputs."""
+        cdef tuple arguments = arrays + self.held
+        cdef Code code
+        self.check_count(len(arrays))
+        code = self.find(tuple_items(arguments))
+        if code is not None:
+            return code, arguments
+        code, converted = self.select(arguments)
+        return code, tuple(converted)
 
     def specialise(self, types):
         """Plan ahead for arguments of `types`: types, texts as f64[2, 3], or arrays."""
@@ -186,10 +208,6 @@ cdef class Program:
         return 0
 
 
-cdef inline PyObject *const *tuple_items(tuple items) noexcept:
-    return <PyObject *const *> (<PyTupleObject *> <PyObject *> items).ob_item
-
-
 cdef tuple call(Program self, PyObject *const *arrays, Py_ssize_t count):
     cdef PyObject *few[FEW]
     cdef PyObject **all_ = few
@@ -229,6 +247,28 @@ cdef tuple launch(Program self, PyObject *const *arrays, Py_ssize_t count):
     if code.twin is not None:
         code.compare(results, code.twin.launch(arrays))
     return results
+
+
+cdef tuple call_mixed(
+    Program self, const Operand *operands, Py_ssize_t count, const unsigned char *scalar
+):
+    """As `call`, with numbers among the inputs; outputs marked `scalar` are NumPy's scalars."""
+    cdef Code code = self.last
+    cdef Py_ssize_t i
+    cdef tuple arrays
+    cdef tuple results
+    self.check_count(count)
+    if (
+        code is not None and code.twin is None and code.outputs <= MIXED
+        and code.fits_mixed(operands, count, tuple_items(self.held))
+    ):
+        self.hits += 1
+        return code.launch_mixed(operands, count, tuple_items(self.held), scalar)
+    arrays = tuple([as_array(&operands[i]) for i in range(count)])
+    results = call(self, tuple_items(arrays), count)
+    return tuple([
+        results[i][()] if scalar[i] else results[i] for i in range(len(results))
+    ])
 
 
 cdef object call_vector(

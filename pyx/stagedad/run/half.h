@@ -1,7 +1,8 @@
 /*
 ** half.h - IEEE binary16 to and from binary64, one rounding, ties to even.
 **
-** Plain bit work: `_Float16` needs newer compilers than NumPy asks for, and
+** A number that overflows or loses bits as a subnormal raises its flag, as NumPy's
+** conversions do.  Plain bit work: `_Float16` needs newer compilers than NumPy asks for, and
 ** libnpymath would have to be linked.
 */
 #ifndef STAGEDAD_RUN_HALF_H
@@ -9,6 +10,8 @@
 
 #include <stdint.h>
 #include <string.h>
+
+#include "flags.h"
 
 static inline double sad_half_to_double(uint16_t half) {
   uint64_t sign = (uint64_t)(half & 0x8000u) << 48;
@@ -47,8 +50,14 @@ static inline uint16_t sad_half_from_double(double value) {
     kept = fraction >> 42;
     return sign | 0x7c00u | (uint16_t)(kept ? kept : 1);
   }
-  if (exponent > 15) return sign | 0x7c00u;
-  if (exponent < -25) return sign;
+  if (exponent > 15) {
+    sad_fp_raise(SAD_OVER);
+    return sign | 0x7c00u;
+  }
+  if (exponent < -25) {
+    if (exponent != -1023 || fraction != 0) sad_fp_raise(SAD_UNDER);
+    return sign;
+  }
 
   fraction |= (uint64_t)1 << 52;
   shift = exponent < -14 ? 42 + (-14 - exponent) : 42;
@@ -57,8 +66,13 @@ static inline uint16_t sad_half_from_double(double value) {
   half = (uint64_t)1 << (shift - 1);
   if (rest > half || (rest == half && (kept & 1))) kept++;
   /* A carry out of the fraction moves into the exponent, up to inf: as it should. */
-  if (exponent < -14) return sign | (uint16_t)kept;
-  return sign | (uint16_t)(((uint64_t)(exponent + 14) << 10) + kept);
+  if (exponent < -14) {
+    if (rest != 0) sad_fp_raise(SAD_UNDER);
+    return sign | (uint16_t)kept;
+  }
+  kept += (uint64_t)(exponent + 14) << 10;
+  if (kept >= 0x7c00u) sad_fp_raise(SAD_OVER);
+  return sign | (uint16_t)kept;
 }
 
 #endif

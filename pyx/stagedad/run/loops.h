@@ -107,7 +107,10 @@ SAD_WHERE(4, SAD_WHERE_DENSE(uint32_t))
 SAD_WHERE(8, SAD_WHERE_DENSE(uint64_t))
 SAD_WHERE(16, )
 
-/* mul0: (g, partial, target): 0 where g == 0, else g * partial ------------- */
+/*
+** mul0: (g, partial, target): 0 where g == 0, else g * partial.  What is masked
+** is not even multiplied: 0 * inf would raise a flag.
+*/
 
 #define SAD_MUL0_REAL(NAME, TYPE)                                            \
   static int sad_mul0_##NAME(SAD_ARGS) {                                     \
@@ -118,15 +121,15 @@ SAD_WHERE(16, )
       const TYPE *g = (const TYPE*)data[0], *partial = (const TYPE*)data[1]; \
       TYPE* target = (TYPE*)data[2];                                         \
       for (i = 0; i < n; i++) {                                              \
-        TYPE product = g[i] * partial[i];                                    \
-        target[i] = g[i] == 0 ? 0 : product;                                 \
+        TYPE factor = g[i] == 0 ? 0 : partial[i];                            \
+        target[i] = g[i] == 0 ? 0 : g[i] * factor;                           \
       }                                                                      \
       return 0;                                                              \
     }                                                                        \
     for (i = 0; i < n; i++) {                                                \
       TYPE g = *(TYPE*)(data[0] + i * strides[0]);                           \
-      TYPE product = g * *(TYPE*)(data[1] + i * strides[1]);                 \
-      *(TYPE*)(data[2] + i * strides[2]) = g == 0 ? 0 : product;             \
+      TYPE factor = g == 0 ? 0 : *(TYPE*)(data[1] + i * strides[1]);         \
+      *(TYPE*)(data[2] + i * strides[2]) = g == 0 ? 0 : g * factor;          \
     }                                                                        \
     return 0;                                                                \
   }
@@ -144,18 +147,21 @@ static int sad_mul0_f16(SAD_ARGS) {
   return 0;
 }
 
-#define SAD_MUL0_COMPLEX(NAME, TYPE)                                                \
-  static int sad_mul0_##NAME(SAD_ARGS) {                                            \
-    npy_intp n = dims[0], i;                                                        \
-    SAD_UNUSED;                                                                     \
-    for (i = 0; i < n; i++) {                                                       \
-      TYPE g = *(TYPE*)(data[0] + i * strides[0]);                                  \
-      TYPE p = *(TYPE*)(data[1] + i * strides[1]);                                  \
-      TYPE product = {g.re * p.re - g.im * p.im, g.re * p.im + g.im * p.re};        \
-      TYPE zero = {0, 0};                                                           \
-      *(TYPE*)(data[2] + i * strides[2]) = g.re == 0 && g.im == 0 ? zero : product; \
-    }                                                                               \
-    return 0;                                                                       \
+#define SAD_MUL0_COMPLEX(NAME, TYPE)                \
+  static int sad_mul0_##NAME(SAD_ARGS) {            \
+    npy_intp n = dims[0], i;                        \
+    SAD_UNUSED;                                     \
+    for (i = 0; i < n; i++) {                       \
+      TYPE g = *(TYPE*)(data[0] + i * strides[0]);  \
+      TYPE p = *(TYPE*)(data[1] + i * strides[1]);  \
+      TYPE product = {0, 0};                        \
+      if (g.re != 0 || g.im != 0) {                 \
+        product.re = g.re * p.re - g.im * p.im;     \
+        product.im = g.re * p.im + g.im * p.re;     \
+      }                                             \
+      *(TYPE*)(data[2] + i * strides[2]) = product; \
+    }                                               \
+    return 0;                                       \
   }
 SAD_MUL0_COMPLEX(c64, sad_c64)
 SAD_MUL0_COMPLEX(c128, sad_c128)
@@ -179,6 +185,49 @@ static int sad_gather(SAD_ARGS) {
     } else {
       memcpy(data[2] + i * strides[2], source, (size_t)bytes);
     }
+  }
+  return 0;
+}
+
+/*
+** take_last: (source, indices i64, places i64, target), as gather, but zeros where
+** a later index is the same.  `places` is scratch, an item an entry of the axis:
+** only those named by an index are looked at, after they were written.
+*/
+static int sad_take_last(SAD_ARGS) {
+  npy_intp n = dims[0], extent = dims[1], bytes = dims[2], i;
+  int64_t* places = (int64_t*)data[2];
+  SAD_UNUSED;
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;
+    places[index < 0 ? index + extent : index] = i;
+  }
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < 0) index += extent;
+    if (places[index] == i) {
+      memcpy(data[3] + i * strides[3], data[0] + index * strides[0], (size_t)bytes);
+    } else {
+      memset(data[3] + i * strides[3], 0, (size_t)bytes);
+    }
+  }
+  return 0;
+}
+
+/*
+** scatter: (value, indices i64, target), target[indices[i]] = value[i] in the
+** order of i.  dims: loop length, extent of the indexed axis, bytes of one entry
+** (contiguous).  strides[2] steps the indexed axis.
+*/
+static int sad_scatter(SAD_ARGS) {
+  npy_intp n = dims[0], extent = dims[1], bytes = dims[2], i;
+  SAD_UNUSED;
+  for (i = 0; i < n; i++) {
+    int64_t index = *(int64_t*)(data[1] + i * strides[1]);
+    if (index < -(int64_t)extent || index >= (int64_t)extent) return -1;
+    memcpy(data[2] + (index < 0 ? index + extent : index) * strides[2],
+           data[0] + i * strides[0], (size_t)bytes);
   }
   return 0;
 }
@@ -232,6 +281,17 @@ static int sad_check_exponent(SAD_ARGS) {
   SAD_UNUSED;
   for (i = 0; i < dims[0]; i++) {
     if (*(int64_t*)(data[0] + i * strides[0]) < 0) return -1;
+  }
+  return 0;
+}
+
+/* check_indices: (indices i64): -1 if one is out of bounds.  dims: loop length, extent. */
+static int sad_check_indices(SAD_ARGS) {
+  npy_intp i;
+  SAD_UNUSED;
+  for (i = 0; i < dims[0]; i++) {
+    int64_t index = *(int64_t*)(data[0] + i * strides[0]);
+    if (index < -(int64_t)dims[1] || index >= (int64_t)dims[1]) return -1;
   }
   return 0;
 }
@@ -305,7 +365,7 @@ static const sad_named_loop sad_own_loops[] = {
     SAD_ROW(copy_1) SAD_ROW(copy_2) SAD_ROW(copy_4) SAD_ROW(copy_8) SAD_ROW(copy_16)
     SAD_ROW(where_1) SAD_ROW(where_2) SAD_ROW(where_4) SAD_ROW(where_8) SAD_ROW(where_16)
     SAD_ROW(mul0_f16) SAD_ROW(mul0_f32) SAD_ROW(mul0_f64) SAD_ROW(mul0_c64) SAD_ROW(mul0_c128)
-    SAD_ROW(gather) SAD_ROW(check_exponent)
+    SAD_ROW(gather) SAD_ROW(take_last) SAD_ROW(scatter) SAD_ROW(check_exponent) SAD_ROW(check_indices)
     SAD_TYPES(SAD_SCATTER_ROW)
     SAD_SHORT_ROWS(f32) SAD_SHORT_ROWS(f64)
     SAD_CAST_ROWS

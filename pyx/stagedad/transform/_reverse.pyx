@@ -56,6 +56,8 @@ cdef struct Recent:
     int32_t masks
 
 
+TEMPLATES_LIMIT = 4096
+
 cdef int32_t ADD = kind_index("add")
 cdef int32_t CONSTANT = kind_index("constant")
 
@@ -81,9 +83,12 @@ cdef class Sweep:
     cdef int32_t slot_room
     cdef public list input_vjps, output_vjps, captured, temporaries
     cdef list seeds
+    cdef bint whole              # one graph is wanted, of cotangents for outputs of 1
 
-    def __cinit__(self, Graph graph not None, rule_of, specialise, dict templates):
+    def __cinit__(self, Graph graph not None, rule_of, specialise, dict templates,
+                  bint whole=False):
         self.graph = graph
+        self.whole = whole
         self.rule_of = rule_of
         self.specialise = specialise
         self.templates = templates
@@ -198,6 +203,8 @@ cdef class Sweep:
             if flag and not self.flags[value] & PRESENT and not is_static(graph, value):
                 self.flags[value] |= READ            # a zero of its shape is wanted
             value = graph.value_recs[value].next_output
+        if self.whole:
+            return
         value = graph.node_recs[PARAM].first_output
         while value != NONE:
             if self.flags[value] & READ:
@@ -235,7 +242,7 @@ cdef class Sweep:
             value = graph.node_recs[node].first_output
             while value != NONE:
                 flags = self.flags[value]
-                if flags & READ and flags & ACTIVE and not flags & OUTPUT:
+                if flags & READ and flags & ACTIVE and not (flags & OUTPUT or self.whole):
                     self.flags[value] |= SLOT | PRESENT
                 if self.flags[value] & PRESENT:
                     present |= bit(graph.value_recs[value].offset)
@@ -325,7 +332,7 @@ cdef class Sweep:
             except NotDifferentiable as error:
                 raise located(error, node_handle(graph, node)) from None
             if key is not None:
-                if len(self.templates) >= 4096:
+                if len(self.templates) >= TEMPLATES_LIMIT:
                     self.templates.clear()
                 self.templates[key] = found
         return <Template>found
@@ -344,7 +351,8 @@ cdef class Sweep:
             value = self.input_value(RETURN, i)
             if self.flags[value] & ACTIVE:
                 self.input_vjps.append(i)
-                self.seeds.append((value, self.cotangent_input(value)))
+                seed = self.ones(value) if self.whole else self.cotangent_input(value)
+                self.seeds.append((value, seed))
         for i, index in enumerate(self.temporaries):
             value = <int32_t>index
             graph.push_input(RETURN, value)
@@ -461,6 +469,37 @@ cdef class Sweep:
             node = graph.build("zeros_like", operand, None, None, None, {}, None)
         graph.attach(node, RETURN)
         return graph.node_recs[node].first_output
+
+    cdef int32_t ones(self, int32_t value) except -1:
+        cdef Graph graph = self.graph
+        cdef object type = type_of(graph, value)
+        cdef dict attributes = {"value": 1, "dtype": type.dtype, "shape": type.shape or None}
+        cdef int32_t node = graph.build("constant", (), None, None, None, attributes, None)
+        graph.attach(node, RETURN)
+        return graph.node_recs[node].first_output
+
+    def take_results(self):
+        """Return the values that are the graph's outputs, and leave it without any.
+
+        Everything is at stage 0 then.
+        """
+        cdef Graph graph = self.graph
+        cdef tuple found = graph.outputs
+        cdef NodeRec *rec = &graph.node_recs[RETURN]
+        cdef int32_t node, value, i
+        for i in range(rec.input_count):
+            graph.unlink(rec.first_input + i)
+        rec.input_count = 0
+        graph.free_run(RETURN)
+        node = rec.next
+        while node != RETURN:
+            graph.node_recs[node].stage = 0
+            value = graph.node_recs[node].first_output
+            while value != NONE:
+                graph.value_recs[value].stage = 0
+                value = graph.value_recs[value].next_output
+            node = graph.node_recs[node].next
+        return found
 
     def split(self, int32_t outputs):
         """Return (f, df, captures as (value is input, offset)) from the joint graph."""

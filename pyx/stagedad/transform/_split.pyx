@@ -79,14 +79,19 @@ def split_stage(Graph graph not None, stage, captures, outputs):
     Raises: VerifyError, naming value and node, if a node reads what is not among the inputs, or
             if an output is neither of that stage nor a capture.
     """
-    cdef list captured = [own_value(graph, <Value?>each) for each in captures]
-    cdef list returned = [own_value(graph, <Value?>each) for each in outputs]
+    cdef tuple given = tuple(captures)
+    cdef tuple wanted = tuple(outputs)
+    cdef int32_t number = checked_stage(stage)
+    cdef list captured = [own_value(graph, <Value?>each) for each in given]
+    cdef list returned = [own_value(graph, <Value?>each) for each in wanted]
     cdef int32_t *value_map
     graph.check_usable()
     value_map = value_map_for(graph)
+    graph.busy += 1
     try:
-        return stage_graph(graph, checked_stage(stage), captured, returned, value_map)
+        return stage_graph(graph, number, captured, returned, value_map)
     finally:
+        graph.busy -= 1
         free(value_map)
 
 

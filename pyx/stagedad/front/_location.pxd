@@ -1,0 +1,1 @@
+cpdef tuple find(object decide)

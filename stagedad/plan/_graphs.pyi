@@ -1,0 +1,3 @@
+from stagedad.ir import Graph
+
+def plain_kinds(graph: Graph) -> set[str] | None: ...

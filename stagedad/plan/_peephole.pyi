@@ -1,0 +1,3 @@
+from stagedad.plan._step import Step
+
+def subtract_negated(steps: list[Step]) -> list[Step]: ...

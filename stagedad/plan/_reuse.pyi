@@ -1,0 +1,6 @@
+from stagedad.plan._step import Step
+
+def reuse(steps: list[Step]) -> list[Step]: ...
+
+class Rearranged:
+    def __init__(self, steps: list[Step]) -> None: ...

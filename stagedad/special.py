@@ -1,0 +1,101 @@
+"""Functions that NumPy lacks: exponentials that never overflow, and what networks are made of.
+
+They take arrays, numbers and traced values, and on plain arguments give plain results.
+Names and arguments are SciPy's (`scipy.special`) where it has the function, and those of
+`jax.nn` for the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stagedad.front.elementwise import apply, array_operand, has_traced
+from stagedad.front.reducing import NO_VALUE, reduction
+from stagedad.front.tracing import Traced
+from stagedad.ops import evaluate
+
+__all__ = [
+    "expit", "layer_norm", "log_expit", "log_softmax", "logit", "logsumexp", "relu", "softmax",
+    "softplus",
+]  # fmt: skip
+
+
+def expit(x: Any) -> Any:
+    """Return the logistic sigmoid, 1 / (1 + exp(-x))."""
+    return _unary("sigmoid", x)
+
+
+def log_expit(x: Any) -> Any:
+    """Return the logarithm of the sigmoid, for large negative x too."""
+    return -softplus(-array_operand(x, "log_expit"))
+
+
+def logit(x: Any) -> Any:
+    """Return log(x / (1 - x)), the inverse of `expit`."""
+    p = array_operand(x, "logit")
+    return np.log(p) - np.log1p(-p)
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + exp(x)), which is x for large x."""
+    return _unary("softplus", x)
+
+
+def relu(x: Any) -> Any:
+    """Return x, or 0 where it is negative.  The gradient at 0 is 0."""
+    return _unary("relu", x)
+
+
+def logsumexp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Return log(sum(exp(a))) over `axis`.
+
+    Where all elements are -inf, so is the result, and the gradient is 0.
+    """
+    if has_traced(a):
+        return reduction("logsumexp", a, axis, keepdims if keepdims else NO_VALUE)
+    given = {"axis": axis, "keepdims": bool(keepdims)}
+    return evaluate("logsumexp", [np.asarray(a)], given)[0][()]
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """Return exp(x) over their sum along `axis`, None for all."""
+    powers = np.exp(_shifted(x, axis))
+    return powers / np.sum(powers, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """Return the logarithm of `softmax`, for small shares too."""
+    rest = _shifted(x, axis)
+    return rest - logsumexp(rest, axis, keepdims=True)
+
+
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, axis: Any = -1, eps: float = 1e-5
+) -> Any:
+    """Return x less its mean along `axis`, over its deviation; then scaled and moved.
+
+    Shapes: x [.., n], weight and bias [n] -> [.., n]
+    """
+    value = array_operand(x, "layer_norm")
+    off = value - np.mean(value, axis=axis, keepdims=True)
+    found = off / np.sqrt(np.mean(off * off, axis=axis, keepdims=True) + eps)
+    if weight is not None:
+        found = found * weight
+    return found if bias is None else found + bias
+
+
+def _shifted(x: Any, axis: Any) -> Any:
+    """Return x less its greatest, which changes nothing in a share and has no part in it."""
+    value = array_operand(x, "softmax")
+    most = np.max(value, axis=axis, keepdims=True)
+    if isinstance(most, Traced):
+        most = apply("stop_gradient", most)
+    return value - np.where(np.isfinite(most), most, 0)
+
+
+def _unary(kind: str, x: Any) -> Any:
+    if has_traced(x):
+        return apply(kind, x)
+    return evaluate(kind, [np.asarray(x)], {})[0][()]
