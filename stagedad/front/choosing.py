@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from stagedad.errors import TraceError
 from stagedad.front.elementwise import astype, common_dtype, operand, shape_of
+from stagedad.front.joining import sequence
 from stagedad.front.location import place
+from stagedad.front.numbers import dtype_of
 from stagedad.front.ordering import take_along_axis
 from stagedad.front.reducing import refuse
-from stagedad.front.shaping import axes_of, broadcast_to, reshape
+from stagedad.front.shaping import axes_of, reshape, stretched
 from stagedad.front.tracing import Traced, owner
 
 _ALL: Final = slice(None)
@@ -49,25 +51,15 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Traced
     if mode != "raise":
         raise TraceError(f"choose: mode={mode!r} hides wrong numbers: {place()}", op="choose")
     which = operand(a, "choose")
-    given = [operand(each, "choose") for each in _listed(choices)]
+    if dtype_of(which).kind == "b":
+        which = astype(which, np.intp)
+    given = [operand(each, "choose") for each in sequence(choices)]
     dtype = common_dtype(given)
     shape = np.broadcast_shapes(shape_of(which), *map(shape_of, given))
-    rows = [_broadcast(astype(each, dtype), (1, *shape)) for each in given]
+    rows = [stretched(astype(each, dtype), (1, *shape)) for each in given]
     trace = owner([which, *given])
     stacked = trace.emit("concatenate", [trace.value(each) for each in rows])
-    return take_along_axis(stacked, _broadcast(which, (1, *shape)), 0)[0]  # type: ignore[index, no-any-return]
-
-
-def _listed(choices: Any) -> Sequence[Any]:
-    if isinstance(choices, (Traced, np.ndarray)):
-        return [choices[i] for i in range(len(choices))]  # type: ignore[arg-type, index]
-    return list(choices)
-
-
-def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
-    if isinstance(value, Traced):
-        return broadcast_to(value, shape)
-    return np.ascontiguousarray(np.broadcast_to(value, shape))
+    return take_along_axis(stacked, stretched(which, (1, *shape)), 0)[0]  # type: ignore[index, no-any-return]
 
 
 FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {

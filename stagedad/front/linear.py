@@ -14,7 +14,15 @@ from stagedad.front.elementwise import apply, astype, common_dtype, ndim_of, ope
 from stagedad.front.elementwise import values as values_of
 from stagedad.front.location import place
 from stagedad.front.reducing import magnitude_squared, reduction, refuse
-from stagedad.front.shaping import axes_of, expand_dims, moveaxis, reshape, transpose
+from stagedad.front.shaping import (
+    axes_of,
+    expanded,
+    moveaxis,
+    moved,
+    reshape,
+    reshaped,
+    transpose,
+)
 from stagedad.front.tracing import Traced, owner
 
 # What NumPy gives several results in.
@@ -254,13 +262,13 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         if len(shape) != 2 and not (len(shape) == 1 and number in (0, len(shapes) - 1)):
             raise ShapeError("multi_dot", "not matrices", *shapes)
     if ends[0]:
-        factors[0] = products.reshaped(factors[0], (1, *shapes[0]))
+        factors[0] = reshaped(factors[0], (1, *shapes[0]))
     if ends[1]:
-        factors[-1] = products.reshaped(factors[-1], (*shapes[-1], 1))
+        factors[-1] = reshaped(factors[-1], (*shapes[-1], 1))
     dims = [shape_of(factors[0])[0], *[shape_of(each)[1] for each in factors]]
     result = _chain(factors, _cheapest(dims), 0, len(factors) - 1)
     kept = tuple(shape_of(result)[number] for number in (0, 1) if not ends[number])
-    return products.reshaped(result, kept)
+    return reshaped(result, kept)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Traced:
@@ -282,7 +290,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Traced:
         left = transpose(left, order) if isinstance(left, Traced) else left.transpose(order)
     shape = shape_of(left)[ndim_of(right) :]
     size = int(np.prod(shape, dtype=int))
-    flat = solve(products.reshaped(left, (-1, size)), products.reshaped(right, (-1,)))
+    flat = solve(reshaped(left, (-1, size)), reshaped(right, (-1,)))
     return reshape(flat, shape)
 
 
@@ -298,7 +306,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Traced:
     """Record `np.linalg.vecdot`: over one axis, the first operand conjugated."""
     left, right = operand(x1, "vecdot"), operand(x2, "vecdot")
     if axis != -1:
-        left, right = (_last(each, axis) for each in (left, right))
+        left, right = (moved(each, axis, -1) for each in (left, right))
     if common_dtype((left,)).kind == "c":
         left = apply("conj", left) if isinstance(left, Traced) else np.conj(left)
     lengths = [shape_of(each)[-1:] for each in (left, right)]
@@ -309,7 +317,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Traced:
 
 def matvec(x1: Any, x2: Any, /) -> Traced:
     """Record `np.matvec`: matrices times vectors, stacks of both."""
-    product = products.matmul(x1, _expanded(operand(x2, "matvec"), -1))
+    product = products.matmul(x1, expanded(operand(x2, "matvec"), -1))
     return product[..., 0]  # type: ignore[index, no-any-return]
 
 
@@ -318,7 +326,7 @@ def vecmat(x1: Any, x2: Any, /) -> Traced:
     left = operand(x1, "vecmat")
     if common_dtype((left,)).kind == "c":
         left = apply("conj", left) if isinstance(left, Traced) else np.conj(left)
-    product = products.matmul(_expanded(left, -2), x2)
+    product = products.matmul(expanded(left, -2), x2)
     return product[..., 0, :]  # type: ignore[index, no-any-return]
 
 
@@ -416,18 +424,6 @@ def _real(source: Traced) -> np.dtype[Any]:
 
 def _count(source: Any, axes: Any) -> int:
     return int(np.prod([shape_of(source)[axis] for axis in axes], dtype=int))
-
-
-def _last(value: Any, axis: int) -> Any:
-    if isinstance(value, Traced):
-        return moveaxis(value, axis, -1)
-    return np.moveaxis(value, axis, -1)
-
-
-def _expanded(value: Any, axis: int) -> Any:
-    if isinstance(value, Traced):
-        return expand_dims(value, axis)
-    return np.expand_dims(np.asarray(value), axis)
 
 
 def _cheapest(dims: Sequence[int]) -> list[list[int]]:

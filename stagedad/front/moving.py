@@ -25,7 +25,10 @@ from stagedad.front.shaping import (
     flip,
     integers,
     moveaxis,
+    moved,
     reshape,
+    reshaped,
+    stretched,
     swapaxes,
 )
 from stagedad.front.tracing import Traced
@@ -101,8 +104,8 @@ def kron(a: Any, b: Any) -> Traced:
     left, right = operand(a, "kron"), operand(b, "kron")
     ndim = max(ndim_of(left), ndim_of(right))
     rows, columns = ((1,) * (ndim - ndim_of(each)) + shape_of(each) for each in (left, right))
-    left = _reshaped(left, tuple(n for dim in rows for n in (dim, 1)))
-    right = _reshaped(right, tuple(n for dim in columns for n in (1, dim)))
+    left = reshaped(left, tuple(n for dim in rows for n in (dim, 1)))
+    right = reshaped(right, tuple(n for dim in columns for n in (1, dim)))
     whole = tuple(m * n for m, n in zip(rows, columns, strict=True))
     return reshape(apply("mul", left, right), whole)
 
@@ -166,7 +169,7 @@ def _three(value: Any) -> Any:
     shape = shape_of(value)
     if len(shape) >= 3:
         return value
-    return _reshaped(value, [(1, 1, 1), (1, *shape, 1), (*shape, 1)][len(shape)])
+    return reshaped(value, [(1, 1, 1), (1, *shape, 1), (*shape, 1)][len(shape)])
 
 
 def block(arrays: Any) -> Traced:
@@ -178,7 +181,7 @@ def block(arrays: Any) -> Traced:
     def joined(nested: Any, level: int) -> Any:
         if not isinstance(nested, list):
             known = operand(nested, "block")
-            return _reshaped(known, (1,) * (ndim - ndim_of(known)) + shape_of(known))
+            return reshaped(known, (1,) * (ndim - ndim_of(known)) + shape_of(known))
         rows = [joined(each, level + 1) for each in nested]
         if not any(isinstance(each, Traced) for each in rows):
             return np.concatenate(rows, axis=level - depth)
@@ -218,17 +221,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         order[:2] = 1, 0
     lengths = [int(np.prod(shape_of(each), dtype=int)) for each in vectors]
     made = [
-        _reshaped(each, tuple(lengths[i] if order[i] == at else 1 for at in range(count)))
+        reshaped(each, tuple(lengths[i] if order[i] == at else 1 for at in range(count)))
         for i, each in enumerate(vectors)
     ]
     whole = tuple(lengths[order.index(at)] for at in range(count))
     if not sparse:
-        made = [
-            broadcast_to(each, whole)
-            if isinstance(each, Traced)
-            else np.broadcast_to(each, whole).copy()
-            for each in made
-        ]
+        made = [stretched(each, whole) for each in made]
     return tuple(made)
 
 
@@ -266,7 +264,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Traced:
     there = size + np.arange(size_of(new)).reshape(shape_of(new))
     origin = np.insert(here, obj, there, axis)
     target = getattr(source, "dtype", None) or np.asarray(source).dtype
-    parts = [_reshaped(source, (-1,)), _reshaped(astype(new, target), (-1,))]
+    parts = [reshaped(source, (-1,)), reshaped(astype(new, target), (-1,))]
     return concatenate(parts)[origin]  # type: ignore[index, no-any-return]
 
 
@@ -301,18 +299,14 @@ def _pad_constant(source: Traced, pad_width: Any, values: Any) -> Traced:
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError(f"pad: negative width: {pad_width}")
     ends = operand(values, "pad")
-    pairs: Any = (
-        broadcast_to(ends, (source.ndim, 2))
-        if isinstance(ends, Traced)
-        else np.broadcast_to(ends, (source.ndim, 2))
-    )
+    pairs = stretched(ends, (source.ndim, 2))
     result = source
     for axis, pair in enumerate(widths):
         sides: list[list[Any]] = [[], []]
         for side, width in enumerate(pair):
             if width:
                 shape = (*result.shape[:axis], width, *result.shape[axis + 1 :])
-                sides[side] = [_broadcast(astype(pairs[axis, side], source.dtype), shape)]
+                sides[side] = [stretched(astype(pairs[axis, side], source.dtype), shape)]
         if sides != [[], []]:
             result = concatenate([*sides[0], result, *sides[1]], axis)
     return apply("copy", result) if result is source else result
@@ -335,12 +329,10 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
         joined: Any = np.stack(made)
     else:
         joined = stack(made)
-    whole = _reshaped(joined, (*lead, *shape))
+    whole = reshaped(joined, (*lead, *shape))
     ndim = len(lead)
     target = range(along, along + len(shape))
-    if isinstance(whole, Traced):
-        return moveaxis(whole, range(ndim, ndim + len(shape)), target)
-    return np.moveaxis(whole, range(ndim, ndim + len(shape)), target)
+    return moved(whole, range(ndim, ndim + len(shape)), target)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Traced:  # noqa: N803
@@ -373,7 +365,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         known = each
         if not isinstance(each, Traced) and each.dtype.kind == "b":
             (known,) = each.nonzero()
-        found.append(_reshaped(known, (1,) * at + (-1,) + (1,) * (count - at - 1)))
+        found.append(reshaped(known, (1,) * at + (-1,) + (1,) * (count - at - 1)))
     return tuple(found)
 
 
@@ -384,16 +376,6 @@ def _of_shape(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(np.broadcast_to(0, shape_of(arr)), *args, **kwargs)
 
     return call
-
-
-def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
-    if isinstance(value, Traced):
-        return broadcast_to(value, shape)
-    return np.broadcast_to(value, shape)
-
-
-def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
-    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
 
 
 FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {

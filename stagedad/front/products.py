@@ -23,7 +23,7 @@ from stagedad.front.elementwise import (
     values,
 )
 from stagedad.front.reducing import reduction, refuse
-from stagedad.front.shaping import axes_of, moveaxis, reshape, transpose
+from stagedad.front.shaping import axes_of, moveaxis, moved, reshape, reshaped, transpose
 from stagedad.front.tracing import Traced, owner
 
 
@@ -102,10 +102,7 @@ def cross(
         axisa = axisb = axisc = axis
     left: Any = operand(a, "cross")
     right: Any = operand(b, "cross")
-    left, right = (
-        moveaxis(each, at, -1) if isinstance(each, Traced) else np.moveaxis(each, at, -1)
-        for each, at in ((left, axisa), (right, axisb))
-    )
+    left, right = (moved(each, at, -1) for each, at in ((left, axisa), (right, axisb)))
     sizes = shape_of(left)[-1], shape_of(right)[-1]
     if not set(sizes) <= {2, 3}:
         raise ShapeError("cross", "not of two or three dims", shape_of(left), shape_of(right))
@@ -243,11 +240,6 @@ def _without_ones(array: Any, text: str, lengths: dict[str, int]) -> tuple[Any, 
     return reshaped(array, tuple([shape[at] for at in kept])), labels
 
 
-def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return a traced or plain operand in another shape."""
-    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
-
-
 def _contract(
     left: Any, left_text: str, right: Any, right_text: str, needed: set[str]
 ) -> tuple[Any, str]:
@@ -313,6 +305,4 @@ def _matrix(
     target = range(ndim - count, ndim) if back else range(count)
     size = int(np.prod(free, dtype=int))
     known = (size, shape[1]) if back else (shape[0], size)
-    if isinstance(value, Traced):
-        return reshape(moveaxis(value, over, tuple(target)), known)
-    return np.reshape(np.moveaxis(value, over, tuple(target)), known)
+    return reshaped(moved(value, over, tuple(target)), known)

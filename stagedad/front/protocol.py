@@ -113,7 +113,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
     if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
         left, right = (operand(each, name) for each in inputs)
         column = shape_of(left) + (1,) * ndim_of(right)
-        return UFUNCS[ufunc](products.reshaped(left, column), right)
+        return UFUNCS[ufunc](shaping.reshaped(left, column), right)
     raise refusal(f"{name}.{method}", inputs)
 
 
@@ -124,24 +124,38 @@ def array_function(
     recorder = FUNCTIONS.get(function)
     if recorder is None:
         raise refusal(_name(function), [args, kwargs])
-    if getattr(recorder, "__module__", None) in _DERIVING:
-        _watch([*args, *kwargs.values()])
+    before = _made_here()
     try:
-        return recorder(*args, **kwargs)
+        result = recorder(*args, **kwargs)
     except TypeError as error:
         # An argument of NumPy's that the recorder has not: say so instead of naming it.
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise refusal(_name(function), [args, kwargs], str(error)) from error
         raise
+    if _made_here() != before or getattr(recorder, "__module__", None) in _DERIVING:
+        _watch([*args, *kwargs.values()])
+    return result
+
+
+def _made_here() -> int:
+    """Return how many arrays were made for the graph, a copy in another order too.
+
+    Those that a recorder makes of its arguments do not see when these change.
+    """
+    trace = current_trace()
+    return 0 if trace is None else trace.constants.local
 
 
 def _watch(arguments: Sequence[Any]) -> None:
     """Note plain arrays of which other arrays and numbers are made for the graph."""
     trace = current_trace()
-    if trace is not None:
-        for each in arguments:
-            if type(each) is np.ndarray:
-                trace.constants.watch(each)
+    if trace is None:
+        return
+    for each in arguments:
+        if type(each) is np.ndarray:
+            trace.constants.watch(each)
+        elif isinstance(each, (list, tuple)):
+            _watch(each)
 
 
 def _refuse_keywords(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -356,7 +370,11 @@ def record(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     """Record `function`, NumPy's own, with traced values anywhere in its arguments."""
     recorder = UNDISPATCHED.get(function)
     if recorder is not None:
-        return recorder(*args, **kwargs)
+        before = _made_here()
+        result = recorder(*args, **kwargs)
+        if _made_here() != before:
+            _watch([*args, *kwargs.values()])
+        return result
     if isinstance(function, np.ufunc):
         return array_ufunc(function, "__call__", args, dict(kwargs))
     return array_function(function, args, kwargs)

@@ -127,6 +127,36 @@ def expand_dims(a: Any, axis: Any) -> Traced:
     return view(source, "expand_dims", axis=new)
 
 
+def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a traced or plain operand in another shape."""
+    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
+
+
+def stretched(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a traced or plain operand broadcast to a shape."""
+    if isinstance(value, Traced):
+        return broadcast_to(value, shape)
+    return np.broadcast_to(value, shape)
+
+
+def moved(value: Any, source: Any, destination: Any) -> Any:
+    """Return a traced or plain operand with axes in other places."""
+    move = moveaxis if isinstance(value, Traced) else np.moveaxis
+    return move(value, source, destination)
+
+
+def expanded(value: Any, axis: int) -> Any:
+    """Return a traced or plain operand with one axis more."""
+    return (
+        expand_dims(value, axis) if isinstance(value, Traced) else np.expand_dims(value, axis)
+    )
+
+
+def flattened(value: Any) -> Any:
+    """Return a traced or plain operand as a vector."""
+    return ravel(value) if isinstance(value, Traced) else np.ravel(value)
+
+
 def squeeze(a: Any, axis: Any = None) -> Traced:
     """Record `np.squeeze`."""
     source = operand(a, "squeeze")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stagedad.errors import TraceError
-from stagedad.front import diagonals, indexing, joining, products, reducing, shaping
+from stagedad.front import diagonals, indexing, joining, reducing, shaping
 from stagedad.front.elementwise import apply, astype, quick_ufunc
 from stagedad.front.location import place
 from stagedad.front.methods import Methods
@@ -123,7 +123,7 @@ class Tracer(Methods):
 
     def dot(self, b: Any, out: Any = None) -> Any:
         """Product as `np.dot` has it."""
-        return products.dot(self, b, out)
+        return array_function(np.dot, (self, b), {"out": out})
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Sum of the diagonal."""

@@ -26,6 +26,7 @@ FUNCTIONS = {
     "choose": lambda np, x: [
         np.choose([[0, 1], [2, 0]], [x[0, :2, :2], X[0, 0, :2], 3.0]),
         np.choose(I % 3, x[:, :1, :3]),
+        np.choose(X[0] > 0, [x[0], x[1]]) * np.choose(x[0] > 0.3, [x[0], 2.0]),
     ],
     "select": lambda np, x: [
         np.select([x > 0.5, x > 0], [x, x * x], 7),
