@@ -45,7 +45,8 @@ class Constants:
     def __init__(self, graph: Graph, reached: Any) -> None:
         self.graph = graph
         self.reached = reached
-        self.has_local_arrays = False
+        self.local = 0
+        """How many constants are arrays made in the trace, or numbers taken from an array."""
         self._held: dict[int, _Held] = {}
         self.numbers: dict[tuple[Any, ...], Value] = {}
         """(type, number, dtype) -> the constant made for it."""
@@ -75,7 +76,7 @@ class Constants:
             ) from None
         value = self.graph.constant(exact, dtype=dtype, location=user_location())
         if isinstance(number, np.generic):
-            self.has_local_arrays = True  # it may have been read from a closed-over array
+            self.local += 1  # it may have been read from a closed-over array
         if reusable:
             self.numbers[key] = value
         return value
@@ -89,7 +90,7 @@ class Constants:
                 return held.value
             self._freeze(held)
         is_closed_over = self._is_closed_over(array)
-        self.has_local_arrays |= not is_closed_over
+        self.local += not is_closed_over
         value = self.graph.constant(array, location=user_location())
         is_large = array.nbytes > _COPY_LIMIT and is_closed_over
         contents = None if is_large else array.tobytes()
@@ -121,12 +122,18 @@ class Constants:
                 raise _changed(held)
         if outer is not None:
             outer._inherited += self._inherited
-            outer.has_local_arrays |= self.has_local_arrays
+            outer.local += self.local
             outer.watched += self.watched
 
     def _is_closed_over(self, array: np.ndarray[Any, Any]) -> bool:
         reached = self.reached
-        return reached is not None and any(reached.holds(base) for base in bases(array))
+        if reached is None:
+            return False
+        # Of a view of a view NumPy keeps the owner of the memory alone.
+        *views, owner = bases(array)
+        return any(reached.holds(view) for view in views) or any(
+            base is owner for known in reached.closed_over() for base in bases(known)
+        )
 
     def _freeze(self, held: _Held) -> None:
         """Put the contents that were read in place of an array that changed."""

@@ -184,7 +184,7 @@ def astype(value: Any, dtype: Any) -> Any:
     """Return a traced value, array or number in another dtype."""
     target = canonical_dtype(dtype, "astype")
     if not isinstance(value, Traced):
-        return np.asarray(value).astype(target)
+        return np.asarray(value, target)
     if value.dtype == target:
         return new_tracer(value._trace, value._value)
     return value._trace.emit("astype", (value._value,), {"dtype": target})

@@ -40,11 +40,12 @@ def getitem(source: Traced, key: Any) -> Traced:
     return _advanced(_basic(source, plain), [arrays[i] for i in axes], axes)
 
 
-def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise"
 ) -> Traced:  # fmt: skip
-    """Record `np.take`.  Raises: TraceError for a `mode` that hides wrong indices."""
-    source, where = operand(a, "take"), operand(indices, "take")
-    if out is not None or mode != "raise":
+    """Record `np.take`.  Raises: TraceError for `mode` of traced indices."""
+    source: Traced = operand(a, "take")
+    where: Any = operand(indices, "take")
+    if out is not None or (mode != "raise" and isinstance(where, Traced)):
         raise TraceError(
             f"take: `out=` and `mode=` are not supported on traced values: {place()}"
         )
@@ -53,6 +54,10 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         source, axis = reshape(source, (source.size,)), 0
     if not -source.ndim <= axis < source.ndim:
         raise np.exceptions.AxisError(axis, source.ndim)
+    if mode != "raise":
+        if isinstance(indices, np.ndarray):
+            source._trace.constants.watch(indices)
+        where = np.take(np.arange(source.shape[axis]), where, mode=mode)
     return _advanced(source, [where], [axis % source.ndim])
 
 
@@ -70,13 +75,20 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Traced:
 
 def _keys(source: Traced, key: Any) -> list[Any]:
     """Return one key an axis, or None for a new one; masks as the indices they mean."""
+    given = [
+        _index_array(each) if isinstance(each, (list, np.ndarray, Traced)) else each
+        for each in (key if isinstance(key, tuple) else (key,))
+    ]
     keys: list[Any] = []
-    for each in key if isinstance(key, tuple) else (key,):
-        known = _index_array(each) if isinstance(each, (list, np.ndarray, Traced)) else each
+    for number, known in enumerate(given):
         if isinstance(known, (bool, np.bool_)):
             raise TraceError(f"getitem: a boolean is no index here: {place()}", op="getitem")
         if isinstance(known, np.ndarray) and known.dtype.kind == "b":
-            keys += _mask(source, known, keys)
+            # Behind an Ellipsis axes are counted from the end.
+            has_dots = any(each is Ellipsis for each in given[:number])
+            counted = given[number:] if has_dots else given[:number]
+            axes = sum([_axes_used(each) for each in counted])
+            keys += _mask(source, known, source.ndim - axes if has_dots else axes)
         else:
             keys.append(known)
     used = sum(each is not None and each is not Ellipsis for each in keys)
@@ -106,12 +118,18 @@ def _index_array(given: Any) -> Any:
     return known
 
 
-def _mask(source: Traced, mask: np.ndarray[Any, Any], before: Sequence[Any]) -> list[Any]:
-    """Return the index arrays that a plain mask means, watched for changes."""
-    if any(each is Ellipsis for each in before):
-        axis = source.ndim - mask.ndim
-    else:
-        axis = sum(each is not None for each in before)
+def _axes_used(key: Any) -> int:
+    """Return how many axes a key stands for: a mask for all of its own."""
+    if key is None or key is Ellipsis:
+        return 0
+    return key.ndim if isinstance(key, np.ndarray) and key.dtype.kind == "b" else 1
+
+
+def _mask(source: Traced, mask: np.ndarray[Any, Any], axis: int) -> list[Any]:
+    """Return the index arrays that a plain mask of the axes from `axis` on means.
+
+    It is watched for changes.
+    """
     covered = source.shape[axis : axis + mask.ndim]
     if covered != mask.shape:
         raise IndexError(

@@ -22,7 +22,7 @@ from stagedad.front.elementwise import (
 )
 from stagedad.front.location import place
 from stagedad.front.reducing import NO_VALUE, refuse
-from stagedad.front.shaping import axes_of, broadcast_to, expand_dims, ravel, reshape
+from stagedad.front.shaping import axes_of, broadcast_to, expanded, flattened, reshape
 from stagedad.front.tracing import Traced, new_tracer, owner
 from stagedad.types import canonical_dtype
 
@@ -34,9 +34,9 @@ def concatenate(
     """Record `np.concatenate`; operands may be lists with traced values in them."""
     refuse("concatenate", out=out)
     del casting
-    parts = [_strong(operand(each, "concatenate")) for each in _sequence(arrays)]
+    parts = [_strong(operand(each, "concatenate")) for each in sequence(arrays)]
     if axis is None:
-        parts = [_ravel(each) for each in parts]
+        parts = [flattened(each) for each in parts]
         axis = 0
     if not parts:
         raise ValueError("concatenate: nothing to join")
@@ -70,30 +70,30 @@ def stack(
     """Record `np.stack`."""
     refuse("stack", out=out)
     del casting
-    parts = [operand(each, "stack") for each in _sequence(arrays)]
+    parts = [operand(each, "stack") for each in sequence(arrays)]
     shapes = {shape_of(each) for each in parts}
     if len(shapes) != 1:
         raise ShapeError("stack", "shapes differ", *map(shape_of, parts))
     (along,) = axes_of(axis, len(shapes.pop()) + 1, "stack")
-    return concatenate([_expanded(each, along) for each in parts], along, dtype=dtype)
+    return concatenate([expanded(each, along) for each in parts], along, dtype=dtype)
 
 
 def hstack(tup: Any, **kwargs: Any) -> Traced:
     """Record `np.hstack`."""
-    parts = [_at_least_1d(operand(each, "hstack")) for each in _sequence(tup)]
+    parts = [_at_least_1d(operand(each, "hstack")) for each in sequence(tup)]
     return concatenate(parts, 0 if ndim_of(parts[0]) == 1 else 1, **kwargs)
 
 
 def vstack(tup: Any, **kwargs: Any) -> Traced:
     """Record `np.vstack`."""
-    parts = [operand(each, "vstack") for each in _sequence(tup)]
+    parts = [operand(each, "vstack") for each in sequence(tup)]
     return concatenate([_rows(each) for each in parts], 0, **kwargs)
 
 
 def column_stack(tup: Any) -> Traced:
     """Record `np.column_stack`."""
-    parts = [_at_least_1d(operand(each, "column_stack")) for each in _sequence(tup)]
-    return concatenate([_expanded(x, 1) if ndim_of(x) == 1 else x for x in parts], 1)
+    parts = [_at_least_1d(operand(each, "column_stack")) for each in sequence(tup)]
+    return concatenate([expanded(x, 1) if ndim_of(x) == 1 else x for x in parts], 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Traced:
@@ -254,7 +254,7 @@ def _array(nested: Any) -> Traced:
         raise ShapeError("array", "rows of different shapes", *map(shape_of, parts))
     if ndim_of(parts[0]) == 0:
         return _vector(parts)
-    return concatenate([_expanded(each, 0) for each in parts])
+    return concatenate([expanded(each, 0) for each in parts])
 
 
 def _vector(scalars: Sequence[Any]) -> Traced:
@@ -285,30 +285,21 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple))
 
 
-def _sequence(arrays: Any) -> Sequence[Any]:
+def sequence(arrays: Any) -> Sequence[Any]:
+    """Return a sequence of operands, or the rows of one, as a list."""
     if isinstance(arrays, (Traced, np.ndarray)):
         return [arrays[i] for i in range(len(arrays))]  # type: ignore[arg-type, index]
     return list(arrays)
 
 
-def _expanded(value: Any, axis: int) -> Any:
-    if isinstance(value, Traced):
-        return expand_dims(value, axis)
-    return np.expand_dims(np.asarray(value), axis)
-
-
-def _ravel(value: Any) -> Any:
-    return ravel(value) if isinstance(value, Traced) else np.ravel(value)
-
-
 def _at_least_1d(value: Any) -> Any:
-    return _expanded(value, 0) if ndim_of(value) == 0 else value
+    return expanded(value, 0) if ndim_of(value) == 0 else value
 
 
 def _rows(value: Any) -> Any:
     if ndim_of(value) == 0:
-        return _expanded(_expanded(value, 0), 0)
-    return _expanded(value, 0) if ndim_of(value) == 1 else value
+        return expanded(expanded(value, 0), 0)
+    return expanded(value, 0) if ndim_of(value) == 1 else value
 
 
 def _dtype(value: Any) -> Any:

@@ -14,7 +14,7 @@ from stagedad.front.joining import concatenate
 from stagedad.front.location import place
 from stagedad.front.numbers import dtype_of
 from stagedad.front.reducing import refuse
-from stagedad.front.shaping import axes_of, broadcast_to, integers, ravel
+from stagedad.front.shaping import axes_of, flattened, integers, ravel, stretched
 from stagedad.front.tracing import Traced, owner
 
 _STABLE = ("stable", "mergesort")
@@ -59,8 +59,12 @@ def partition(
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Traced:
     """Record `np.take_along_axis`."""
     source, where = operand(arr, "take_along_axis"), operand(indices, "take_along_axis")
+    if dtype_of(where).kind not in "iu":
+        raise IndexError(
+            f"take_along_axis: indices must be integers: {dtype_of(where)} ({place()})"
+        )
     if axis is None:
-        source = ravel(source) if isinstance(source, Traced) else np.ravel(source)
+        source = flattened(source)
         axis = 0
     (along,) = axes_of(axis, source.ndim, "take_along_axis")
     if len(shape_of(where)) != source.ndim:
@@ -73,7 +77,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Traced:
     ]
     wide = [each if each is not None else source.shape[along] for each in rest]
     tall = [each if each is not None else where.shape[along] for each in rest]
-    pair = [_stretched(source, tuple(wide)), _stretched(where, tuple(tall))]
+    pair = [stretched(source, tuple(wide)), stretched(where, tuple(tall))]
     trace = owner(pair)
     values = [trace.value(each) for each in pair]
     return trace.emit("take_along_axis", values, {"axis": along})
@@ -143,7 +147,7 @@ def histogram(
             hint="give `range=`, or the edges as a plain array",
         )
     edges = np.histogram_bin_edges(np.zeros(0), bins, range)
-    value = ravel(operand(a, "histogram")) if isinstance(a, Traced) else np.ravel(a)
+    value = flattened(operand(a, "histogram"))
     if weights is None:
         parts = [
             searchsorted(sort(value), edges[:-1], "left"),
@@ -162,7 +166,7 @@ def histogram(
 
 def _weighted(value: Any, edges: Any, weights: Any) -> Traced:
     """Return sums of the weights of what lies between the edges, the last one included."""
-    weights = ravel(weights) if isinstance(weights, Traced) else np.ravel(weights)
+    weights = flattened(weights)
     if weights.shape != value.shape:
         raise ShapeError("histogram", "weights differ in shape", value.shape, weights.shape)
     last = len(edges) - 2
@@ -188,8 +192,8 @@ def interp(
     """
     at, knots, values = (operand(each, "interp") for each in (x, xp, fp))
     dtype = np.dtype(complex if dtype_of(values).kind == "c" else float)
-    at, knots = (_as(_real(each, "interp"), np.dtype(float)) for each in (at, knots))
-    values = _as(values, dtype)
+    at, knots = (astype(_real(each, "interp"), np.dtype(float)) for each in (at, knots))
+    values = astype(values, dtype)
     if knots.ndim != 1 or values.shape != knots.shape:
         raise ShapeError("interp", "not vectors of one length", knots.shape, values.shape)
     if not knots.size:
@@ -236,18 +240,6 @@ def _taken(values: Any, at: Any) -> Any:
     if isinstance(values, Traced) or isinstance(at, Traced):
         return take(values, at, 0)
     return np.take(values, at)
-
-
-def _as(value: Any, dtype: np.dtype[Any]) -> Any:
-    return astype(value, dtype) if isinstance(value, Traced) else np.asarray(value, dtype)
-
-
-def _stretched(value: Any, shape: tuple[int, ...]) -> Any:
-    if value.shape == shape:
-        return value
-    if isinstance(value, Traced):
-        return broadcast_to(value, shape)
-    return np.ascontiguousarray(np.broadcast_to(value, shape))
 
 
 def _flattened(a: Any, axis: Any, op: str) -> tuple[Any, int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import prod
+from operator import index
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
 
-from stagedad.errors import ShapeError, TraceError
+from stagedad.errors import ShapeError
 from stagedad.front.elementwise import (
     apply,
     astype,
@@ -20,9 +22,8 @@ from stagedad.front.elementwise import (
     size_of,
     values,
 )
-from stagedad.front.location import place
-from stagedad.front.reducing import magnitude_squared, reduction, refuse
-from stagedad.front.shaping import axes_of, moveaxis, reshape, transpose
+from stagedad.front.reducing import reduction, refuse
+from stagedad.front.shaping import axes_of, moveaxis, moved, reshape, reshaped, transpose
 from stagedad.front.tracing import Traced, owner
 
 
@@ -93,65 +94,77 @@ def vdot(a: Any, b: Any) -> Traced:
     return matmul(reshaped(left, (size_of(left),)), reshaped(right, (size_of(right),)))
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Traced:
-    """Record `np.linalg.norm`: of vectors by 1, 2 or infinity, of all elements by None."""
-    source = operand(x, "norm")
-    is_vector = (
-        source.ndim == 1 if axis is None else len(axes_of(axis, source.ndim, "norm")) == 1
-    )
-    if ord is not None and not is_vector and not (ord == "fro" and source.ndim == 2):
-        raise TraceError(
-            f"norm: ord={ord!r} of a matrix is not supported on traced values: {place()}",
-            hint="the Frobenius norm is",
-        )
-    if is_vector and ord == 1:
-        return reduction("sum", apply("abs", source), axis, keepdims)
-    if is_vector and ord == np.inf:
-        return reduction("max", apply("abs", source), axis, keepdims)
-    if ord not in (None, 2, "fro"):
-        raise TraceError(f"norm: ord={ord!r} is not supported on traced values: {place()}")
-    squares = magnitude_squared(astype(source, common_dtype((source, 0.0))))
-    return apply("sqrt", reduction("sum", squares, axis, keepdims))
-
-
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Traced:
-    """Record `np.trace` of the main diagonal."""
-    refuse("trace", out=out)
-    if offset:
-        raise TraceError(f"trace: `offset=` is not supported on traced values: {place()}")
-    source = operand(a, "trace")
-    source = moveaxis(source, (axis1, axis2), (-2, -1))
-    length = min(source.shape[-2:])
-    square = source[..., :length, :length]  # type: ignore[index]
-    diagonal = reduction("sum", _diagonal(square), -1, False)
-    return diagonal if dtype is None else astype(diagonal, dtype)
+    """Record `np.cross` of vectors of three components, or of two where NumPy takes them."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    left: Any = operand(a, "cross")
+    right: Any = operand(b, "cross")
+    left, right = (moved(each, at, -1) for each, at in ((left, axisa), (right, axisb)))
+    sizes = shape_of(left)[-1], shape_of(right)[-1]
+    if not set(sizes) <= {2, 3}:
+        raise ShapeError("cross", "not of two or three dims", shape_of(left), shape_of(right))
+    x, y = (
+        [each[..., i] for i in range(size)]
+        for each, size in zip((left, right), sizes, strict=True)
+    )
+
+    def term(i: int, j: int) -> Any:
+        """x_i y_j, or nothing where a vector has no such component."""
+        return _product(x[i], y[j]) if i < sizes[0] and j < sizes[1] else None
+
+    pairs = [(0, 1)] if sizes == (2, 2) else [(1, 2), (2, 0), (0, 1)]
+    parts = [_difference(term(i, j), term(j, i)) for i, j in pairs]
+    if len(parts) == 1:
+        return parts[0]  # type: ignore[no-any-return]
+    trace = owner(parts)
+    stacked = [reshape(each, (*each.shape, 1)) for each in parts]
+    joined = trace.emit(
+        "concatenate", [trace.value(each) for each in stacked], {"axis": stacked[0].ndim - 1}
+    )
+    return moveaxis(joined, -1, axisc)
 
 
-def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: Any) -> Traced:
-    """Record `np.einsum` of a text with letters, repeated ones included."""
+def _product(left: Any, right: Any) -> Any:
+    if isinstance(left, Traced) or isinstance(right, Traced):
+        return apply("mul", left, right)
+    return np.multiply(left, right)
+
+
+def _difference(left: Any, right: Any) -> Any:
+    if left is None:
+        return apply("neg", right)
+    return left if right is None else apply("sub", left, right)
+
+
+def einsum(*operands: Any, optimize: Any = False, **kwargs: Any) -> Traced:
+    """Record `np.einsum`: repeated labels, `...`, implicit results, lists of numbers."""
     del optimize
     refuse("einsum", **kwargs)
-    if not isinstance(subscripts, str) or "..." in subscripts:
-        raise TraceError(
-            f"einsum: only subscripts of letters are supported on traced values: {place()}",
-            hint="write out every axis: 'ij,jk->ik'",
-        )
+    subscripts, given = subscripts_of(operands)
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
     labels = inputs.split(",")
-    if len(labels) != len(operands):
-        raise ValueError(f"einsum: {len(labels)} subscripts for {len(operands)} operands")
+    if len(labels) != len(given):
+        raise ValueError(f"einsum: {len(labels)} subscripts for {len(given)} operands")
+    known = [operand(each, "einsum") for each in given]
+    labels, dots = _without_dots(labels, known)
     if not arrow:
-        counts = Counter(inputs.replace(",", ""))
-        result = "".join(sorted(label for label, count in counts.items() if count == 1))
+        counts = Counter("".join(labels))
+        once = [label for label, count in counts.items() if count == 1 and label not in dots]
+        result = dots + "".join(sorted(once))
+    elif "..." in result:
+        result = result.replace("...", dots, 1)
+    elif dots:
+        raise ValueError(f"einsum: `...` of the operands is not in the result: {subscripts}")
+    wrong = [each for each in result if result.count(each) > 1 or each not in "".join(labels)]
+    if wrong:
+        raise ValueError(f"einsum: `{wrong[0]}` of the result: {subscripts}")
     terms = []
-    known = [operand(given, "einsum") for given in operands]
+    lengths = _lengths(labels, known)
     for text, array in zip(labels, known, strict=True):
-        if len(text) != ndim_of(array):
-            raise ShapeError("einsum", f"`{text}` does not fit", shape_of(array))
-        terms.append(_without_repeats(array, text))
-    _check_lengths(terms)
+        terms.append(_without_repeats(*_without_ones(array, text, lengths)))
     array, text = terms[0]
     for position, (other, other_text) in enumerate(terms[1:], 2):
         needed = set(result).union(*[later for _, later in terms[position:]])
@@ -166,9 +179,65 @@ def einsum(subscripts: Any, /, *operands: Any, optimize: Any = False, **kwargs: 
     return ordered if ordered.dtype == dtype else astype(ordered, dtype)
 
 
-def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return a traced or plain operand in another shape."""
-    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
+def subscripts_of(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the text and the arrays of an einsum, whose labels may be lists of numbers."""
+    if isinstance(operands[0], str):
+        return operands[0], list(operands[1:])
+    arrays, lists = list(operands[:-1:2]), list(operands[1::2])
+    texts = [_text(each) for each in lists]
+    if len(operands) % 2:
+        return f"{','.join(texts)}->{_text(operands[-1])}", arrays
+    return ",".join(texts), arrays
+
+
+def _text(numbers: Any) -> str:
+    """Return labels for numbers, in the same order."""
+    letters = ascii_uppercase + ascii_lowercase
+    try:
+        return "".join(
+            ["..." if each is Ellipsis else letters[index(each)] for each in numbers]
+        )
+    except (TypeError, IndexError) as error:
+        raise ValueError(f"einsum: not numbers of labels: {numbers!r}") from error
+
+
+def _without_dots(labels: Sequence[str], arrays: Sequence[Any]) -> tuple[list[str], str]:
+    """Return subscripts with labels of their own for `...`, and all of these labels."""
+    # Characters that are no letters: nobody's labels.
+    private = "".join(map(chr, range(0xE000, 0xE040)))
+    found, most = [], 0
+    for text, array in zip(labels, arrays, strict=True):
+        letters = text.replace("...", "", 1)
+        count = ndim_of(array) - len(letters)
+        if not all(each.isascii() and each.isalpha() for each in letters):
+            raise ValueError(f"einsum: labels are letters: {text!r}")
+        if count < 0 or (count and letters == text):
+            raise ShapeError("einsum", f"`{text}` does not fit", shape_of(array))
+        most = max(most, count)
+        found.append(text.replace("...", private[len(private) - count :], 1))
+    return found, private[len(private) - most :]
+
+
+def _lengths(labels: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
+    """Return how long each label is; axes of length 1 fit every length."""
+    lengths: dict[str, int] = {}
+    for text, array in zip(labels, arrays, strict=True):
+        for label, length in zip(text, shape_of(array), strict=True):
+            if lengths.setdefault(label, length) == 1:
+                lengths[label] = length
+            elif length not in (1, lengths[label]):
+                raise ShapeError("einsum", f"`{label}` has two lengths", *map(shape_of, arrays))
+    return lengths
+
+
+def _without_ones(array: Any, text: str, lengths: dict[str, int]) -> tuple[Any, str]:
+    """Return an operand without its axes of length 1 whose label is longer elsewhere."""
+    shape = shape_of(array)
+    kept = [at for at, label in enumerate(text) if shape[at] == lengths[label]]
+    if len(kept) == len(text):
+        return array, text
+    labels = "".join([text[at] for at in kept])
+    return reshaped(array, tuple([shape[at] for at in kept])), labels
 
 
 def _contract(
@@ -198,18 +267,6 @@ def _contract(
     product = matmul(left, right) if is_traced else np.matmul(left, right)
     text = "".join([*batch, *rows, *columns])
     return reshaped(product, tuple([sizes[label] for label in text])), text
-
-
-def _check_lengths(terms: Sequence[tuple[Any, str]]) -> None:
-    lengths: dict[str, int] = {}
-    for array, text in terms:
-        for label, length in zip(text, shape_of(array), strict=True):
-            if lengths.setdefault(label, length) != length:
-                raise ShapeError(
-                    "einsum",
-                    f"`{label}` has two lengths",
-                    *[shape_of(each) for each, _ in terms],
-                )
 
 
 def _without_repeats(array: Any, text: str) -> tuple[Any, str]:
@@ -248,6 +305,4 @@ def _matrix(
     target = range(ndim - count, ndim) if back else range(count)
     size = int(np.prod(free, dtype=int))
     known = (size, shape[1]) if back else (shape[0], size)
-    if isinstance(value, Traced):
-        return reshape(moveaxis(value, over, tuple(target)), known)
-    return np.reshape(np.moveaxis(value, over, tuple(target)), known)
+    return reshaped(moved(value, over, tuple(target)), known)

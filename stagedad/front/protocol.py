@@ -13,8 +13,13 @@ import numpy as np
 
 from stagedad.errors import TraceError
 from stagedad.front import (
+    choosing,
+    diagonals,
+    fourier,
     indexing,
     joining,
+    linear,
+    moving,
     numbers,
     ordering,
     products,
@@ -44,9 +49,10 @@ _ADVICE: Final = {
     "place": "np.where gives a new array",
     "putmask": "np.where gives a new array",
     "fill_diagonal": "np.where(np.eye(n, dtype=bool), value, x) gives a new array",
-    "nonzero": "np.where(condition, x, y) needs no indices",
     "allclose": "assert it outside of the traced function",
     "array_equal": "assert it outside of the traced function",
+    **choosing.REFUSED,
+    **linear.REFUSED,
     "piecewise": "np.select, or np.where once a condition",
     "nanargmax": "np.argmax(np.where(np.isnan(x), -np.inf, x))",
     "nanargmin": "np.argmin(np.where(np.isnan(x), np.inf, x))",
@@ -59,8 +65,6 @@ _ADVICE: Final = {
             "unique_values",
             "argwhere",
             "flatnonzero",
-            "compress",
-            "extract",
             "trim_zeros",
             "intersect1d",
             "setdiff1d",
@@ -72,7 +76,7 @@ _ADVICE: Final = {
     "sort_complex": "np.sort(x + 0j)",
 }
 _DERIVING: Final = frozenset(
-    {module.__name__ for module in (ordering, quantiles, reducing, sequences)}
+    {module.__name__ for module in (choosing, moving, ordering, quantiles, reducing, sequences)}
 )
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"
@@ -109,7 +113,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
     if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
         left, right = (operand(each, name) for each in inputs)
         column = shape_of(left) + (1,) * ndim_of(right)
-        return UFUNCS[ufunc](products.reshaped(left, column), right)
+        return UFUNCS[ufunc](shaping.reshaped(left, column), right)
     raise refusal(f"{name}.{method}", inputs)
 
 
@@ -120,24 +124,38 @@ def array_function(
     recorder = FUNCTIONS.get(function)
     if recorder is None:
         raise refusal(_name(function), [args, kwargs])
-    if getattr(recorder, "__module__", None) in _DERIVING:
-        _watch([*args, *kwargs.values()])
+    before = _made_here()
     try:
-        return recorder(*args, **kwargs)
+        result = recorder(*args, **kwargs)
     except TypeError as error:
         # An argument of NumPy's that the recorder has not: say so instead of naming it.
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
             raise refusal(_name(function), [args, kwargs], str(error)) from error
         raise
+    if _made_here() != before or getattr(recorder, "__module__", None) in _DERIVING:
+        _watch([*args, *kwargs.values()])
+    return result
+
+
+def _made_here() -> int:
+    """Return how many arrays were made for the graph, a copy in another order too.
+
+    Those that a recorder makes of its arguments do not see when these change.
+    """
+    trace = current_trace()
+    return 0 if trace is None else trace.constants.local
 
 
 def _watch(arguments: Sequence[Any]) -> None:
     """Note plain arrays of which other arrays and numbers are made for the graph."""
     trace = current_trace()
-    if trace is not None:
-        for each in arguments:
-            if type(each) is np.ndarray:
-                trace.constants.watch(each)
+    if trace is None:
+        return
+    for each in arguments:
+        if type(each) is np.ndarray:
+            trace.constants.watch(each)
+        elif isinstance(each, (list, tuple)):
+            _watch(each)
 
 
 def _refuse_keywords(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -236,8 +254,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.vdot: products.vdot,
     np.tensordot: products.tensordot,
     np.einsum: products.einsum,
-    np.trace: products.trace,
-    np.linalg.norm: products.norm,
+    np.cross: products.cross,
     np.reshape: shaping.reshape,
     np.ravel: shaping.ravel,
     np.transpose: shaping.transpose,
@@ -275,7 +292,6 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.unwrap: sequences.unwrap,
     np.convolve: sequences.convolve,
     np.correlate: sequences.correlate,
-    np.cross: sequences.cross,
     np.cov: sequences.cov,
     np.corrcoef: sequences.corrcoef,
     np.sort: ordering.sort,
@@ -325,12 +341,19 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.result_type: _result_type,
     np.iscomplexobj: _identity_check("c"),
     np.isrealobj: _identity_check("c", negate=True),
+    **choosing.FUNCTIONS,
+    **diagonals.FUNCTIONS,
+    **linear.FUNCTIONS,
+    **moving.FUNCTIONS,
+    **fourier.FUNCTIONS,
 }
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = _round_trip_dtype
 if hasattr(np, "cumulative_sum"):
     FUNCTIONS[np.cumulative_sum] = sequences.cumulative("cumsum")
     FUNCTIONS[np.cumulative_prod] = sequences.cumulative("cumprod")
+
+UFUNCS.update(linear.ufuncs())
 
 UNDISPATCHED: Final[dict[Any, Callable[..., Any]]] = {
     np.array: joining.array,
@@ -347,7 +370,11 @@ def record(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     """Record `function`, NumPy's own, with traced values anywhere in its arguments."""
     recorder = UNDISPATCHED.get(function)
     if recorder is not None:
-        return recorder(*args, **kwargs)
+        before = _made_here()
+        result = recorder(*args, **kwargs)
+        if _made_here() != before:
+            _watch([*args, *kwargs.values()])
+        return result
     if isinstance(function, np.ufunc):
         return array_ufunc(function, "__call__", args, dict(kwargs))
     return array_function(function, args, kwargs)

@@ -92,7 +92,7 @@ def watch_contents(found: Reach, constants: Any) -> None:
     may have been read as `w[0]`, or as a copy, while tracing.
     """
     for array in found.closed_over():
-        if array.nbytes <= SMALL and (constants.has_local_arrays or not constants.holds(array)):
+        if array.nbytes <= SMALL and (constants.local or not constants.holds(array)):
             found.watch(array)
     for array in constants.watched:
         # A small one is watched above already, unless it is a view of a large one.

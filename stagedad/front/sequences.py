@@ -18,7 +18,7 @@ from stagedad.front.elementwise import (
 from stagedad.front.joining import array, concatenate, where
 from stagedad.front.location import place
 from stagedad.front.reducing import NO_VALUE, refuse
-from stagedad.front.shaping import axes_of, flip, moveaxis, ravel, reshape
+from stagedad.front.shaping import axes_of, flattened, flip, ravel, reshape
 from stagedad.front.tracing import Traced, owner
 
 _ALL = slice(None)
@@ -105,10 +105,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Traced:
     for end, before in ((to_begin, True), (to_end, False)):
         if end is not None:
             known = operand(end, "ediff1d")
-            flat = ravel(known) if isinstance(known, Traced) else np.ravel(known)
+            flat = flattened(known)
             if not np.can_cast(flat.dtype, source.dtype, "same_kind"):
                 raise DTypeError(f"ediff1d: {flat.dtype} does not fit: {source.dtype}")
-            flat = _as(flat, source.dtype)
+            flat = astype(flat, source.dtype)
             parts = [flat, *parts] if before else [*parts, flat]
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -266,7 +266,7 @@ def _vectors(a: Any, v: Any, op: str) -> tuple[Any, Any]:
             raise ShapeError(op, "not a vector of one element or more", known.shape)
         found.append(known)
     dtype = common_dtype(found)
-    return _as(found[0], dtype), _as(found[1], dtype)
+    return astype(found[0], dtype), astype(found[1], dtype)
 
 
 def _convolved(left: Any, right: Any, *, valid: bool = False) -> Traced:
@@ -293,29 +293,6 @@ def _cut(full: Traced, left: int, right: int, mode: str, op: str) -> Traced:
     return full[start : start + length]  # type: ignore[index, no-any-return]
 
 
-def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
-) -> Traced:
-    """Record `np.cross` of vectors of three elements."""
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    pair = []
-    for each, along in ((a, axisa), (b, axisb)):
-        known = array_operand(each, "cross")
-        (number,) = axes_of(along, known.ndim, "cross")
-        if known.shape[number] != 3:
-            raise TraceError(
-                f"cross: not of three elements: {known.shape} ({place()})",
-                op="cross",
-                hint="x[0] * y[1] - x[1] * y[0] for vectors of two",
-            )
-        pair.append(np.moveaxis(known, number, -1))
-    (a0, a1, a2), (b0, b1, b2) = ([each[..., i] for i in range(3)] for each in pair)
-    parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
-    found = np.stack(parts, axis=-1)
-    return moveaxis(found, -1, axisc)
-
-
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None,
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
@@ -328,7 +305,7 @@ def cov(
     wanted = np.result_type(common_dtype(given), np.float64) if dtype is None else dtype
     rows = []
     for number, each in enumerate(given):
-        matrix = _as(each, np.dtype(wanted))
+        matrix = astype(each, np.dtype(wanted))
         if matrix.ndim > 2:
             raise ShapeError("cov", "more than 2 dims", matrix.shape)
         is_vector = matrix.ndim < 2
@@ -378,7 +355,3 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     count = table.shape[0]
     spread = np.sqrt(np.real(table[np.arange(count), np.arange(count)]))
     return table / spread[:, None] / spread[None, :]
-
-
-def _as(value: Any, dtype: Any) -> Any:
-    return astype(value, dtype) if isinstance(value, Traced) else np.asarray(value, dtype)

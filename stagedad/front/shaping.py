@@ -61,8 +61,8 @@ def axes_of(axis: Any, ndim: int, op: str) -> tuple[int, ...]:
 def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> Traced:
     """Record `np.reshape`; one dim may be -1."""
     source = operand(a, "reshape")
-    if order not in ("C", "A", "K"):
-        raise ValueError(f"reshape: order: {order!r}\nhint: reshape(x.T, shape[::-1]).T")
+    if order not in ("C", "A", "K", "F"):
+        raise ValueError(f"reshape: order={order!r}\nhint: 'C', 'F' or 'A'")
     del copy
     wanted = list(integers(shape, "reshape"))
     if wanted.count(-1) > 1:
@@ -76,6 +76,8 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
         wanted[wanted.index(-1)] = source.size // rest
     if tuple(wanted) == source.shape:
         return alias(source)
+    if order == "F" and source.ndim + len(wanted) > 2:
+        return transpose(reshape(transpose(source), wanted[::-1]))
     return view(source, "reshape", shape=tuple(wanted))
 
 
@@ -123,6 +125,36 @@ def expand_dims(a: Any, axis: Any) -> Traced:
     count = len(integers(axis, "expand_dims"))
     new = axes_of(axis, source.ndim + count, "expand_dims")
     return view(source, "expand_dims", axis=new)
+
+
+def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a traced or plain operand in another shape."""
+    return reshape(value, shape) if isinstance(value, Traced) else np.reshape(value, shape)
+
+
+def stretched(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a traced or plain operand broadcast to a shape."""
+    if isinstance(value, Traced):
+        return broadcast_to(value, shape)
+    return np.broadcast_to(value, shape)
+
+
+def moved(value: Any, source: Any, destination: Any) -> Any:
+    """Return a traced or plain operand with axes in other places."""
+    move = moveaxis if isinstance(value, Traced) else np.moveaxis
+    return move(value, source, destination)
+
+
+def expanded(value: Any, axis: int) -> Any:
+    """Return a traced or plain operand with one axis more."""
+    return (
+        expand_dims(value, axis) if isinstance(value, Traced) else np.expand_dims(value, axis)
+    )
+
+
+def flattened(value: Any) -> Any:
+    """Return a traced or plain operand as a vector."""
+    return ravel(value) if isinstance(value, Traced) else np.ravel(value)
 
 
 def squeeze(a: Any, axis: Any = None) -> Traced:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stagedad.errors import TraceError
-from stagedad.front import indexing, joining, products, reducing, shaping
+from stagedad.front import diagonals, indexing, joining, reducing, shaping
 from stagedad.front.elementwise import apply, astype, quick_ufunc
 from stagedad.front.location import place
 from stagedad.front.methods import Methods
@@ -123,11 +123,15 @@ class Tracer(Methods):
 
     def dot(self, b: Any, out: Any = None) -> Any:
         """Product as `np.dot` has it."""
-        return products.dot(self, b, out)
+        return array_function(np.dot, (self, b), {"out": out})
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Sum of the diagonal."""
-        return products.trace(self, *args, **kwargs)
+        return diagonals.trace(self, *args, **kwargs)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Return the diagonal."""
+        return diagonals.diagonal(self, offset, axis1, axis2)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements in another shape."""

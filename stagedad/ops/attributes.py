@@ -145,6 +145,31 @@ def _sequence(op: Op, name: str, value: Any) -> tuple[Any, ...] | list[Any]:
     return value
 
 
+def _whole(op: Op, name: str, value: Any) -> None:
+    """An int, or None where that is the default."""
+    if value is not None or op.attributes[name] is not None:
+        _integer(op, name, value, value)
+
+
+def _limit(op: Op, name: str, value: Any) -> None:
+    """A number, or None where that is the default."""
+    if value is not None or op.attributes[name] is not None:
+        _number(op, name, value)
+
+
+_CHOICES: Final = {
+    "UPLO": ("L", "U"),
+    "norm": (None, "backward", "ortho", "forward"),
+    "which": ("first", "last", "largest"),
+}
+
+
+def _choice(op: Op, name: str, value: Any) -> None:
+    if value not in _CHOICES[name]:
+        known = ", ".join(map(repr, _CHOICES[name]))
+        raise TypeError(f"{op.kind}: {name} is none of {known}: {value!r}")
+
+
 def _numbers(op: Op, name: str, value: Any) -> None:
     """An int or several."""
     for each in value if isinstance(value, _SEQUENCE) else (value,):
@@ -154,10 +179,6 @@ def _numbers(op: Op, name: str, value: Any) -> None:
 def _count(op: Op, name: str, value: Any) -> None:
     if _integer(op, name, value, value) < 0:
         raise TypeError(f"{op.kind}: {name} is negative: {value}")
-
-
-def _whole(op: Op, name: str, value: Any) -> None:
-    _integer(op, name, value, value)
 
 
 def _state(op: Op, name: str, value: Any) -> None:
@@ -172,6 +193,7 @@ def _state(op: Op, name: str, value: Any) -> None:
 
 
 _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
+    "UPLO": _choice,
     "alpha": _number,
     "axes": _axes,
     "axis": _axis,
@@ -181,17 +203,25 @@ _CHECKS: Final[dict[str, Callable[[Op, str, Any], None]]] = {
     "high": _whole,
     "indices_or_sections": _sections,
     "is_zero": _flag,
+    "k": _whole,
     "keepdims": _flag,
     "kth": _numbers,
     "low": _whole,
+    "lower": _flag,
+    "n": _whole,
+    "norm": _choice,
     "order": _count,
+    "rcond": _limit,
     "reverse": _flag,
     "right": _flag,
-    "stable": _flag,
+    "scale": _number,
     "shape": _shape,
+    "sign": _whole,
+    "stable": _flag,
     "start": _bound,
     "state": _state,
     "step": _bound,
     "stop": _bound,
     "value": _value,
+    "which": _choice,
 }

@@ -13,7 +13,11 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from stagedad.errors import NotDifferentiable
-from stagedad.ops import sequence_macros  # noqa: F401 (register macros)
+from stagedad.ops import (  # noqa: F401 (register macros)
+    fft_macros,
+    linalg_macros,
+    sequence_macros,
+)
 from stagedad.ops.builder import NUMBER, ZERO, Builder, Emitter, ShapeOf
 from stagedad.ops.macros import MACROS
 from stagedad.ops.op import Formula, Op, Tree

@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from stagedad.errors import DeclarationError, suggestion
-from stagedad.ops import macros, sequence_macros  # noqa: F401 (register macros)
+from stagedad.ops import (  # noqa: F401 (register macros)
+    fft_macros,
+    linalg_macros,
+    macros,
+    sequence_macros,
+)
 from stagedad.ops.expression import BINARY, ExpressionError, Scope, Signature, parse
 from stagedad.ops.op import Formula
 from stagedad.ops.rules import RULES as TYPE_RULES

@@ -8,11 +8,18 @@ with the trait `view` may give views of their operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from stagedad.ops import functions, random_reference, sequence_reference
+from stagedad.ops import (
+    fft_reference,
+    functions,
+    linalg_reference,
+    random_reference,
+    sequence_reference,
+)
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -32,7 +39,7 @@ def function(op: Op) -> Function:
         return op.ufunc
     if op.numpy is None:
         raise NotImplementedError(f"{op.kind}: has no reference")
-    found: Function = getattr(np, op.numpy)
+    found: Function = attrgetter(op.numpy)(np)
     return found
 
 
@@ -174,6 +181,8 @@ FUNCTIONS: dict[str, Function] = {
     "take_last": _take_last,
     "constant": _constant,
     "constant_like": lambda self, *, value: np.asarray(value).astype(self.dtype),
+    **linalg_reference.FUNCTIONS,
+    **fft_reference.FUNCTIONS,
     **functions.FUNCTIONS,
     **random_reference.FUNCTIONS,
     **sequence_reference.FUNCTIONS,

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from stagedad.errors import DTypeError
-from stagedad.ops import random_samples, sequence_samples
+from stagedad.ops import fft_samples, linalg_samples, random_samples, sequence_samples
 from stagedad.ops.op import Op
 from stagedad.ops.table import OPS, infer, resolve
 from stagedad.types import TensorType, canonical_dtype
@@ -44,6 +44,7 @@ ABSENT: dict[tuple[str, str], str] = {
     ("constant", "reversed"): _NO_OPERANDS,
     ("constant", "broadcast"): _NO_OPERANDS,
     **random_samples.ABSENT,
+    **{(kind, "0-d"): _NEEDS_AXIS for kind in (*linalg_samples.CASES, *fft_samples.CASES)},
     **sequence_samples.ABSENT,
 }
 """(op, layout) -> why the op has no such sample."""
@@ -390,6 +391,8 @@ _CASES: dict[str, Callable[[np.dtype[Any]], list[Case]]] = {
         ("plain", (1, 2, 1, 3), {"axis": (0, 2)}),
     ),
     **random_samples.CASES,
+    **linalg_samples.CASES,
+    **fft_samples.CASES,
     **sequence_samples.CASES,
 }
 
@@ -427,6 +430,8 @@ def _operands(
             values = unit < 0.5
         else:
             values = _values(unit, dtype, op.domain.get(name), random)
+            if op.kind in linalg_samples.VALUES:
+                values = linalg_samples.VALUES[op.kind](values, name)
         result.append(_laid_out(values, shape, layout))
     return tuple(result)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def make_op(entry: Mapping[str, Any]) -> Op:
             fields[key] = _formula(entry[key])
     fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
-    found = getattr(np, entry["numpy"]) if entry["numpy"] else None
+    found = attrgetter(entry["numpy"])(np) if entry["numpy"] else None
     fields["ufunc"] = found if isinstance(found, np.ufunc) else None
     return Op(**fields)
 

@@ -77,7 +77,8 @@ class Kernel:
         self.inner = inner
         """The loop that `wrapper` is around."""
         self.wrapper = wrapper
-        """quiet: the floating-point flags that it raises mean nothing; extremum: it reduces."""
+        """quiet: the floating-point flags that it raises mean nothing; extremum: it reduces;
+        checked: it fails where it raises the invalid flag."""
         self.short = short
         """The same operation, faster up to SHORT elements."""
         self.core = _GUFUNC_CORES.get(ufunc, ()) if ufunc is not None else ()
@@ -173,6 +174,12 @@ def extremum_kernel(ufunc: np.ufunc, dtype: DType, op: str) -> Kernel:
     return Kernel(
         inner.name, (dtype, dtype), inner=inner, wrapper="extremum", computes=inner.computes
     )
+
+
+@lru_cache(maxsize=256)
+def checked_kernel(inner: Kernel) -> Kernel:
+    """Return the loop of `inner` that fails where it raises the invalid flag."""
+    return Kernel(inner.name, inner.dtypes, ufunc=inner.ufunc, inner=inner, wrapper="checked")
 
 
 def copy_kernel(dtype: DType) -> Kernel:

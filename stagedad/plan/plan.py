@@ -13,6 +13,7 @@ from stagedad.plan import (  # noqa: F401
     elementwise,
     functions,
     indexing,
+    linear,
     products,
     reducing,
     scanning,

@@ -83,7 +83,7 @@ def _kind(step: Step) -> str:
         return _OWN_KINDS[step.kind]
     if step.kernel.is_object_call:
         return "object"
-    if step.kernel.core:
+    if step.kernel.ufunc is not None and step.kernel.ufunc.signature is not None:
         return "gufunc"
     if step.kind == REDUCE or (step.operands[0] is step.operands[-1] and not step.donates):
         return "reduce"

@@ -113,8 +113,8 @@ def _node_flops(node: Node) -> int:
     inputs = node.inputs
     _sizes((*inputs, *outputs), node)
     environment = bind(op, inputs, node.attributes.explicit(), outputs)
-    count: int = evaluate(op.flops, environment, _NOTHING)
-    return count
+    count: float = evaluate(op.flops, environment, _NOTHING)
+    return round(count)
 
 
 class _Nothing:

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import stagedad.numpy as snp
+from stagedad.front import grad, jit
+
 
 @pytest.fixture
 def numerical_gradient():
@@ -21,3 +24,46 @@ def numerical_gradient():
         return found
 
     return gradient
+
+
+@pytest.fixture
+def same_as_numpy(numerical_gradient):
+    """Check one function of (np, x): values, types and gradients, with both namespaces.
+
+    The function gives an array, or arrays in tuples and lists.
+    """
+
+    def check(function, x):
+        wanted = leaves(function(np, x))
+        weights = [np.cos(np.arange(each.size) + 1.0).reshape(each.shape) for each in wanted]
+        for namespace in (np, snp):
+            found = leaves(jit(lambda x, np=namespace: function(np, x))(x))
+            assert len(found) == len(wanted)
+            for got, want in zip(found, wanted, strict=True):
+                assert got.dtype == want.dtype
+                assert got.shape == want.shape
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+        def scalar(x):
+            parts = zip(weights, leaves(function(np, x)), strict=True)
+            total = 0.0
+            for weight, part in parts:
+                if part.dtype.kind == "c":
+                    total = total + np.sum(weight * (np.real(part) + 0.7 * np.imag(part)))
+                elif part.dtype.kind == "f":
+                    total = total + np.sum(weight * part)
+            return total
+
+        got = grad(scalar)(x)
+        assert got.dtype == x.dtype
+        assert got.shape == x.shape
+        np.testing.assert_allclose(got, numerical_gradient(scalar, x), rtol=2e-6, atol=4e-6)
+
+    return check
+
+
+def leaves(result):
+    """The arrays of nested results; scalars and traced values as they are."""
+    if isinstance(result, (tuple, list)):
+        return [leaf for each in result for leaf in leaves(each)]
+    return [result]

@@ -48,9 +48,6 @@ ONE = {
     "cumsum_flat": lambda np, x: np.cumsum(x) * x.cumsum(),
     "cumprod": lambda np, x: np.cumprod(x, axis=-1) + x.cumprod(0) + np.multiply.accumulate(x),
     "cumprod_flat": lambda np, x: np.cumprod(x),
-    "cumulative": lambda np, x: (
-        np.cumulative_sum(x, axis=0, include_initial=True)[1:] + np.cumulative_prod(x, axis=0)
-    ),
     "diff": lambda np, x: np.diff(x, n=2, axis=0, prepend=0.5, append=x[:1]),
     "diff_zero": lambda np, x: np.diff(x, n=0) * x,
     "ediff1d": lambda np, x: np.ediff1d(x, to_begin=x[0, 0], to_end=[1.0, 2.0]) * 2,
@@ -120,6 +117,10 @@ ONE = {
         for method in METHODS
     },
 }  # fmt: skip
+if hasattr(np, "cumulative_sum"):
+    ONE["cumulative"] = lambda np, x: (
+        np.cumulative_sum(x, axis=0, include_initial=True)[1:] + np.cumulative_prod(x, axis=0)
+    )
 
 # Of arrays with NaNs in them.
 GAPPED = {
@@ -312,7 +313,6 @@ REFUSED = {
     "quantile_of_traced": lambda x: np.quantile(V, x[0]),
     "quantile_weights": lambda x: np.quantile(x, 0.5, method="inverted_cdf", weights=V),
     "cov_weights": lambda x: np.cov(np.ones((2, 4)), aweights=x),
-    "cross": lambda x: np.cross(x[:2], x[2:]),
     "out": lambda x: np.cumsum(x, out=np.zeros(4)),
     "order": lambda x: np.sort(x, order="a"),
     "nanargmax": lambda x: np.nanargmax(x),
@@ -361,6 +361,7 @@ def test_what_numpy_refuses_raises(name):
 
 BIG = np.linspace(0.0, 1.0, 20_000).copy()
 FLAGS = BIG > 0.5
+WIDE = BIG.reshape(100, 200)
 DERIVED = {
     "trapezoid": lambda y: np.trapezoid(y, BIG),
     "gradient": lambda y: np.sum(np.gradient(y, BIG) * y),
@@ -373,6 +374,17 @@ DERIVED = {
     "histogram": lambda y: np.sum(y[0] * np.histogram(y, BIG)[0]),
     "cov": lambda y: np.sum(np.cov(y, BIG, aweights=BIG)),
     "cross": lambda y: np.sum(np.cross(y[:3], BIG[2:5])),
+    "outer": lambda y: np.sum(np.outer(y[:2], WIDE.T)),
+    "dot": lambda y: np.sum(y[:100].dot(BIG.reshape(2, 100, 100).T)),
+    "tensordot": lambda y: np.tensordot(y.reshape(100, 200), WIDE.T, ([0, 1], [1, 0])),
+    "einsum": lambda y: np.einsum("ij,ki->", y[:400].reshape(2, 200), WIDE[:, :2]),
+    "choose": lambda y: np.sum(np.choose(FLAGS, [y, BIG])),
+    "block": lambda y: np.sum(np.block([[WIDE.T], [y.reshape(200, 100)]])),
+    "append": lambda y: np.sum(np.append(y, WIDE.T)),
+    "select": lambda y: np.sum(np.select([FLAGS], [y], FLAGS)),
+    "concatenate": lambda y: np.sum(np.concatenate([y, FLAGS])),
+    "array": lambda y: np.sum(snp.array([y, FLAGS])),
+    "lstsq": lambda y: np.sum(np.linalg.lstsq(np.diag(y[:50]), BIG[:50], rcond=None)[0]),
     "unwrap": lambda y: np.sum(np.unwrap(y * BIG) + np.diff(y, append=BIG[:1])),
     "searchsorted": lambda y: y[0] * np.searchsorted(BIG, y[4], sorter=np.arange(20_000)),
     "sum": lambda y: np.sum(y, where=FLAGS, initial=BIG[5]) + np.max(y, where=FLAGS, initial=0),

@@ -196,9 +196,14 @@ def check_jvp(op, sample, random):
         ]
         env = bind(op, operands, attributes, results, **tangents_of(op, operands))
         forward = jvp(op, env, Compute())
-        if forward is ZERO:
-            forward = tuple(Arr(np.zeros_like(result.value)) for result in results)
-        forward = several(forward)
+        forward = tuple(
+            Arr(np.zeros_like(result.value)) if moved is ZERO else moved
+            for moved, result in zip(
+                (ZERO,) * len(results) if forward is ZERO else several(forward),
+                results,
+                strict=True,
+            )
+        )
         assert [each.type for each in forward] == [result.type for result in results]
         reverse = 0.0
         for number in some:
@@ -265,6 +270,8 @@ LAWS = [check_vjp, check_jvp, check_second]
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_laws_hold(op, dtype, law):
+    if op.kind == "hermitian" and law is not check_jvp:
+        pytest.skip("its derivative is that among Hermitian matrices: test_linalg.py")
     found = samples(op.kind, dtype)
     assert len(found) >= 8
     for number, sample in enumerate(found):
@@ -306,9 +313,11 @@ def test_absent_cotangents_count_as_zeros(op):
                     cotangent(op, operands, sample.attributes, number, argument, g, Compute())
                     for g in (some, filled)
                 )
-                if not any(present):
-                    assert found is ZERO
+                if found is ZERO:  # as of the sign of a real determinant
+                    assert wanted is ZERO or not np.any(wanted.value)
+                    assert not all(present)
                 else:
+                    assert any(present)
                     assert found.type is wanted.type
                     np.testing.assert_array_equal(found.value, wanted.value)
 

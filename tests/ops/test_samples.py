@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from stagedad.errors import DTypeError
-from stagedad.ops import OPS, evaluate
+from stagedad.ops import OPS, evaluate, linalg_rules
 from stagedad.ops.samples import ABSENT, LAYOUTS, layouts, samples
 from stagedad.types import CODES
+
+LINEAR = set(vars(linalg_rules)) - {"matmul", "triangle"}
 
 # Dtypes that an op does not take: the only reason to have no samples.
 REFUSES = {
@@ -17,6 +19,13 @@ REFUSES = {
     "heaviside": ["c64", "c128"],
     "copysign": ["c64", "c128"],
     "sigmoid": ["c64", "c128"],
+    "rfft": ["c64", "c128"],
+    # LAPACK has no half precision.
+    **{kind: ["f16"] for kind, op in OPS.items() if op.type_rule in LINEAR},
+}
+REFUSES |= {
+    kind: [code for code in CODES if CODES[code].kind in "biu" or code == "f16"]
+    for kind in ("over_gaps", "over_columns")
 }
 REAL = """
     softplus relu logsumexp cbrt hypot arctan2 logaddexp logaddexp2 deg2rad rad2deg fabs ceil

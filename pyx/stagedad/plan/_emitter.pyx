@@ -194,6 +194,20 @@ cdef class Emitter:
             self.pooled[dtype.char, data] = view
         return view
 
+    def table(self, array):
+        """A constant of the plan, an array; equal ones share their memory."""
+        cdef bytes data = array.tobytes()
+        cdef object key = (array.dtype.char, array.shape, data)
+        cdef View view = self.pooled.get(key)
+        if view is None:
+            self.pool.extend(bytes(-len(self.pool) % array.itemsize))
+            view = dense_view(
+                Buffer(POOL, 0, len(data)), array.dtype, array.shape, len(self.pool)
+            )
+            self.pool.extend(data)
+            self.pooled[key] = view
+        return view
+
     def zeros(self, result):
         """Zeros without memory: a constant stretched to the shape."""
         return broadcast(self.number(0, result.dtype), result.shape)

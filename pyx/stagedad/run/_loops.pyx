@@ -62,6 +62,9 @@ cdef extern from "stagedad/run/wrapped.h":
     int sad_quiet(
         void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
     ) noexcept nogil
+    int sad_checked(
+        void *context, char **data, const npy_intp *dims, const npy_intp *strides, void *auxdata
+    ) noexcept nogil
     bint sad_clears_flags(const sad_kernel *kernel)
     int sad_fp_flags() noexcept
     void sad_fp_raise(int flags) noexcept
@@ -112,6 +115,8 @@ cdef Loop _make(object kernel):
         loop.owner = native(kernel.inner)
         if kernel.wrapper == "quiet":
             loop.kernel.loop = sad_quiet
+        elif kernel.wrapper == "checked":
+            loop.kernel.loop = sad_checked
         else:
             loop.kernel.loop = sad_extremum
         loop.kernel.context = &(<Loop> loop.owner).kernel

@@ -256,9 +256,11 @@ cdef size_t attributes_hash(dict attributes) except? 0:
     cdef size_t mixed = 0
     for name, value in attributes.items():
         try:
+            # An array has no hash; an empty one must not be asked whether it is equal.
+            hashed = hash(value)
             if value == value:
-                mixed += <size_t><Py_hash_t>hash(value) * (<size_t><Py_hash_t>hash(name) | 1)
-        except (TypeError, ValueError):      # an array
+                mixed += <size_t><Py_hash_t>hashed * (<size_t><Py_hash_t>hash(name) | 1)
+        except TypeError:
             mixed += <size_t><PyObject *>value
     return mixed
 
