@@ -37,7 +37,7 @@ TRAITS = (
 )  # fmt: skip
 VARIANTS = ("functional", "inplace", "out")
 FLAGS = {"singular": bool, "complex": bool, "may_fail": bool, "random": bool}
-FACTS = {"batch": str, "effect": str, "source": str, "notes": str}
+FACTS = {"batch": str, "effect": str, "forwards": str, "source": str, "notes": str}
 KEYS: dict[str, type | tuple[type, ...]] = {
     "signature": str, "type": str, "numpy": str, "aliases": list, "expr": str,
     "flops": (int, str), "traits": list, "variants": list, "view_of": str, "points": list,

@@ -16,7 +16,7 @@ class Sweep:
     def __init__(
         self,
         graph: Graph,
-        rule_of: Callable[[str], tuple[bytes, bool, bool]],
+        rule_of: Callable[[str], tuple[bytes, bool, bool, tuple[str, ...]]],
         specialise: Callable[..., Template],
         templates: dict[Any, Any],
         whole: bool = False,

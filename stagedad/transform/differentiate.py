@@ -99,7 +99,7 @@ def is_differentiable(node: Node) -> bool:
         return False
     inputs = tuple(value.type for value in node.inputs)
     attributes = node.attributes.explicit()
-    codes, _, is_complex = rule_codes(node.kind)
+    codes, _, is_complex, _ = rule_codes(node.kind)
     if not is_complex and any(t is not None and t.dtype.kind == "c" for t in inputs):
         return False
     # The last argument may be a list, whose rule is that of each operand left.

@@ -159,20 +159,24 @@ def _named(error: NotDifferentiable, kind: str, argument: str) -> NotDifferentia
     return made
 
 
-def rule_codes(kind: str) -> tuple[bytes, bool, bool]:
+def rule_codes(kind: str) -> tuple[bytes, bool, bool, tuple[str, ...]]:
     """Return the rule of each argument, if the last is a list, and if complex is right.
+
+    The last are attributes that the rule hands on as they are, deciding no type by them: one
+    template does for all their values.
 
     An op that is not in the table has arguments without a rule, as many as there are.
     """
     op = OPS.get(kind)
     if op is None:
-        return bytes([_CODES["not_implemented"]]), True, True
+        return bytes([_CODES["not_implemented"]]), True, True, ()
     codes = bytes(_CODES[argument.rule] for argument in op.arguments)
     does_not_vary = not op.is_differentiable and "zero" not in {a.rule for a in op.arguments}
     return (
         codes,
         bool(op.arguments) and op.arguments[-1].is_list,
         op.is_complex or does_not_vary,
+        tuple(op.facts.get("forwards", "").split()),
     )
 
 

@@ -1,11 +1,14 @@
 """Tests of transform/templates.py: rules as they are recorded."""
 
+import importlib
+
 import numpy as np
 import pytest
 
+import stagedad as sd
 from stagedad.ir import Graph
 from stagedad.transform import differentiate
-from stagedad.transform.templates import Recorder, Slot
+from stagedad.transform.templates import Recorder, Slot, specialise
 from stagedad.types import parse_type
 
 F = parse_type("f64[3]")
@@ -60,3 +63,26 @@ def test_both_partials_of_a_maximum_come_from_one_comparison(kind):
         assert emitted.count(step) == (2 if step == "sub" else 1)
     one = [node.kind for node in differentiate(graph, [False, True]).df.nodes()]
     assert one.count("heaviside") == 1
+
+
+def test_one_template_does_for_all_slices(monkeypatch):
+    """What only a slice's bounds tell apart is differentiated by one rule, each by its own."""
+    module = importlib.import_module("stagedad.transform.differentiate")
+    calls = []
+
+    def counted(kind, *args, **kwargs):
+        calls.append(kind)
+        return specialise(kind, *args, **kwargs)
+
+    monkeypatch.setattr(module, "specialise", counted)
+    for table in module._templates.values():
+        table.clear()
+    x = np.arange(1.0, 13.0)
+    graph = sd.trace(lambda x: sum((i + 1) * x[i : 12 : i + 1][:1] ** 2 for i in range(12)), x)
+    gradient = sd.differentiate(graph, [True])
+    second = sd.differentiate(gradient.df, [True] * len(gradient.df.inputs))
+    (found,) = sd.compile(gradient).joint(x, np.ones(1))[1:]
+    np.testing.assert_array_equal(found, 2 * x * np.arange(1, 13))
+    assert calls.count("slice") <= 14  # lengths differ at first, never the bounds alone
+    assert calls.count("unslice") <= 14
+    assert len(second.df_output_vjps) == len(gradient.df.inputs)

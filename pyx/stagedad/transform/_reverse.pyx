@@ -70,6 +70,7 @@ cdef class Sweep:
     cdef object specialise       # (kind, attributes, types, types, wanted, present) -> Template
     cdef dict rules              # kind index -> bytes: the rule of each argument
     cdef dict lists              # kind index -> whether the last argument is a list
+    cdef dict forwards           # kind index -> attributes that its rule hands on as they are
     cdef set real                # kind indexes whose rules hold for real operands only
     cdef object rule_of
     cdef dict templates
@@ -94,6 +95,7 @@ cdef class Sweep:
         self.templates = templates
         self.rules = {}
         self.lists = {}
+        self.forwards = {}
         self.real = set()
         self.values = graph.value_used
         self.flags = <uint8_t *>calloc(graph.value_used + 1, 1)
@@ -122,8 +124,9 @@ cdef class Sweep:
         cdef bytes rules = self.rules.get(kind)
         cdef object type
         if rules is None:
-            rules, is_list, is_complex = self.rule_of(kind_name(kind))
+            rules, is_list, is_complex, forwards = self.rule_of(kind_name(kind))
             self.rules[kind] = rules
+            self.forwards[kind] = forwards
             self.lists[kind] = is_list
             if not is_complex:
                 self.real.add(kind)
@@ -309,6 +312,7 @@ cdef class Sweep:
         cdef list types = []
         cdef PyObject *own = graph.node_recs[node].attributes
         cdef dict attributes = None if own == NULL else <dict>own
+        cdef tuple forwards = self.forwards[kind]
         for i in range(graph.node_recs[node].input_count):
             types.append(type_of(graph, self.input_value(node, i)))
         value = graph.node_recs[node].first_output
@@ -319,7 +323,12 @@ cdef class Sweep:
         if attributes is None:
             key = (kind, i, wanted, present, tuple(types))
         else:
-            key = (kind, i, wanted, present, tuple(types), attribute_key(attributes))
+            if forwards:
+                deciding = {
+                    each: item for each, item in attributes.items() if each not in forwards}
+            else:
+                deciding = attributes
+            key = (kind, i, wanted, present, tuple(types), attribute_key(deciding))
         try:
             found = self.templates.get(key)
         except TypeError:
@@ -331,6 +340,7 @@ cdef class Sweep:
                     wanted, present)
             except NotDifferentiable as error:
                 raise located(error, node_handle(graph, node)) from None
+            (<Template>found).forwards = forwards
             if key is not None:
                 if len(self.templates) >= TEMPLATES_LIMIT:
                     self.templates.clear()

@@ -22,6 +22,7 @@ cdef class Template:
     cdef int32_t *operands
     cdef readonly int32_t slot_count
     cdef readonly tuple attributes       # one dict or None a step
+    cdef public tuple forwards           # names of those that come from the node itself
     cdef readonly tuple types            # of the steps' outputs
     cdef readonly tuple results          # by operand: a slot, or NONE for a structural zero
     cdef readonly tuple reads            # slots of operands and outputs whose value is read
@@ -30,4 +31,5 @@ cdef class Template:
     cdef int32_t *read_slots
     cdef int32_t read_count
 
+    cdef dict forwarded(self, dict recorded, dict given)
     cdef int instantiate(self, Graph graph, int32_t origin, int32_t *slots) except -1

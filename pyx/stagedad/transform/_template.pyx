@@ -45,6 +45,7 @@ cdef class Template:
             operands.extend(slots)
             types.extend(outputs)
         self.attributes = tuple([step[2] or None for step in steps])
+        self.forwards = ()
         self.types = tuple(types)
         self.results = tuple(results)
         self.reads = tuple(reads)
@@ -79,7 +80,10 @@ cdef class Template:
             graph.reserve_inputs(node, step.operand_count)
             for k in range(step.operand_count):
                 graph.push_input(node, slots[self.operands[step.operand_start + k]])
-            if self.attributes[i] is not None:
+            if self.forwards:
+                graph.set_attributes(node, self.forwarded(
+                    <dict>self.attributes[i], <dict>graph.node_recs[origin].attributes))
+            elif self.attributes[i] is not None:
                 graph.set_attributes(node, <dict>self.attributes[i])
             graph.node_recs[node].origin = origin
             shared = graph.node_recs[origin].location
@@ -97,3 +101,11 @@ cdef class Template:
                 next_slot += 1
             graph.attach(node, RETURN)
         return 0
+
+    cdef dict forwarded(self, dict recorded, dict given):
+        """The attributes of a step, with those that the node itself has in their place."""
+        cdef dict found = dict(recorded)
+        for name in self.forwards:
+            if name in found:
+                found[name] = given[name]
+        return found
