@@ -195,12 +195,29 @@ def share_of_exponentials(b: Builder, self: Any, result: Any, axis: Any, keepdim
     return b.call("exp", (b.call("sub", (self, total)),))
 
 
-@macro("hypot", "div", "add", "mul", "sqrt", "constant", "constant_like")
+@macro("sub", "add", "mul", "neg", "constant", "constant_like")
+def one_less_square(b: Builder, self: Any) -> Any:
+    """Return (1 - self) (1 + self), which near 1 has the digits that 1 - self ** 2 loses.
+
+    Of complex numbers by differences alone: the sides of a branch cut are told apart by the
+    sign of a zero, which 1 - self and 1 + self lose.
+    """
+    if self.type is not None and self.type.dtype.kind != "c":
+        return b.call("mul", (b.call("sub", (1, self)), b.call("add", (1, self))))
+    less, more = (b.call("sub", (self, one)) for one in (1, -1))
+    return b.call("mul", (b.call("neg", (less,)), more))
+
+
+@macro("hypot", "div", "sub", "mul", "sqrt", "constant", "constant_like")
 def reciprocal_length(b: Builder, self: Any) -> Any:
-    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow."""
+    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow.
+
+    Of complex numbers by a difference: a sum loses the sign of a zero, by which the sides of
+    a branch cut are told apart.
+    """
     if self.type is not None and self.type.dtype.kind != "c":
         return b.call("div", (1, b.call("hypot", (1, self))))
-    square = b.call("add", (1, b.call("mul", (self, self))))
+    square = b.call("sub", (b.call("mul", (self, self)), -1))
     return b.call("div", (1, b.call("sqrt", (square,))))
 
 
