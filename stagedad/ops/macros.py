@@ -221,11 +221,20 @@ def reciprocal_length(b: Builder, self: Any) -> Any:
     return b.call("div", (1, b.call("sqrt", (square,))))
 
 
+@macro("equal", "where", "div", "constant", "constant_like")
+def over(b: Builder, value: Any, length: Any) -> Any:
+    """Return value / length, and 0 where the length is 0.
+
+    There it divides by infinity and not by 1, so that all further derivatives are 0 too.
+    """
+    is_zero = b.call("equal", (length, 0))
+    return b.call("div", (value, b.call("where", (is_zero, float("inf"), length))))
+
+
 @macro("hypot", "equal", "where", "div", "constant", "constant_like")
 def over_length(b: Builder, value: Any, x: Any, y: Any) -> Any:
-    """Return value / hypot(x, y), and `value` where that is 0."""
-    length = b.call("hypot", (x, y))
-    return b.call("div", (value, b.call("where", (b.call("equal", (length, 0)), 1, length))))
+    """Return value / hypot(x, y), and 0 where that is 0."""
+    return over(b, value, b.call("hypot", (x, y)))
 
 
 @macro("sub", "isinf", "equal", "logical_and", "where", "constant", "constant_like")
