@@ -195,20 +195,46 @@ def share_of_exponentials(b: Builder, self: Any, result: Any, axis: Any, keepdim
     return b.call("exp", (b.call("sub", (self, total)),))
 
 
-@macro("hypot", "div", "add", "mul", "sqrt", "constant", "constant_like")
+@macro("sub", "add", "mul", "neg", "constant", "constant_like")
+def one_less_square(b: Builder, self: Any) -> Any:
+    """Return (1 - self) (1 + self), which near 1 has the digits that 1 - self ** 2 loses.
+
+    Of complex numbers by differences alone: the sides of a branch cut are told apart by the
+    sign of a zero, which 1 - self and 1 + self lose.
+    """
+    if self.type is not None and self.type.dtype.kind != "c":
+        return b.call("mul", (b.call("sub", (1, self)), b.call("add", (1, self))))
+    less, more = (b.call("sub", (self, one)) for one in (1, -1))
+    return b.call("mul", (b.call("neg", (less,)), more))
+
+
+@macro("hypot", "div", "sub", "mul", "sqrt", "constant", "constant_like")
 def reciprocal_length(b: Builder, self: Any) -> Any:
-    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow."""
+    """Return 1 / sqrt(1 + self ** 2); of reals without the square, which may overflow.
+
+    Of complex numbers by a difference: a sum loses the sign of a zero, by which the sides of
+    a branch cut are told apart.
+    """
     if self.type is not None and self.type.dtype.kind != "c":
         return b.call("div", (1, b.call("hypot", (1, self))))
-    square = b.call("add", (1, b.call("mul", (self, self))))
+    square = b.call("sub", (b.call("mul", (self, self)), -1))
     return b.call("div", (1, b.call("sqrt", (square,))))
+
+
+@macro("equal", "where", "div", "constant", "constant_like")
+def over(b: Builder, value: Any, length: Any) -> Any:
+    """Return value / length, and 0 where the length is 0.
+
+    There it divides by infinity and not by 1, so that all further derivatives are 0 too.
+    """
+    is_zero = b.call("equal", (length, 0))
+    return b.call("div", (value, b.call("where", (is_zero, float("inf"), length))))
 
 
 @macro("hypot", "equal", "where", "div", "constant", "constant_like")
 def over_length(b: Builder, value: Any, x: Any, y: Any) -> Any:
-    """Return value / hypot(x, y), and `value` where that is 0."""
-    length = b.call("hypot", (x, y))
-    return b.call("div", (value, b.call("where", (b.call("equal", (length, 0)), 1, length))))
+    """Return value / hypot(x, y), and 0 where that is 0."""
+    return over(b, value, b.call("hypot", (x, y)))
 
 
 @macro("sub", "isinf", "equal", "logical_and", "where", "constant", "constant_like")

@@ -212,6 +212,19 @@ def test_sinc_is_exact_at_zero_in_every_order():
     np.testing.assert_allclose(sd.grad(np.sinc)(1e-9), -(np.pi**2) / 3 * 1e-9, rtol=1e-14)
 
 
+@pytest.mark.parametrize("policy", ["masked", "strict"])
+@pytest.mark.parametrize("f", [np.hypot, np.arctan2])
+def test_derivatives_at_the_origin_are_zero_in_every_order(f, policy):
+    """There is none: the gradient is declared 0, and so is what that changes by."""
+    for _ in range(3):
+        for argnum in (0, 1):
+            assert sd.grad(f, argnum, nan_policy=policy)(0.0, 0.0) == 0
+        one, other = (sd.grad(f, argnum, nan_policy=policy) for argnum in (0, 1))
+
+        def f(x, y, one=one, other=other):
+            return one(x, y) + 2 * other(x, y)
+
+
 def test_derivatives_do_not_overflow_before_the_function_does():
     x = np.array([300.0, -1000.0], "f2")
     np.testing.assert_allclose(grad(lambda x: np.sum(np.arcsinh(x)))(x), 1 / abs(x), rtol=2e-3)

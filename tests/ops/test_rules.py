@@ -350,6 +350,28 @@ def test_points_are_as_declared(op, point):
         np.testing.assert_array_equal(np.broadcast_to(value, expected.shape), expected)
 
 
+@pytest.mark.parametrize(
+    ("kind", "on"),
+    [("arcsin", "real"), ("arccos", "real"), ("arccosh", "real"), ("arctanh", "real"),
+     ("log", "real"), ("log1p", "real"), ("log2", "real"), ("log10", "real"), ("sqrt", "real"),
+     ("arctan", "imaginary"), ("arcsinh", "imaginary")],
+)  # fmt: skip
+def test_derivatives_on_a_branch_cut_are_those_of_the_side_that_the_zero_names(kind, on):
+    """NumPy's values are: arcsin(2 + 0j) is the limit from above, arcsin(2 - 0j) from below."""
+    op = OPS[kind]
+    for size, zero in product((-3.0, -1.5, -0.5, 0.5, 2.0), (0.0, -0.0)):
+        beside = np.copysign(1e-9, zero)
+        at, near = (
+            complex(size, part) if on == "real" else complex(part, size)
+            for part in (zero, beside)
+        )
+        found, wanted = (
+            cotangent(op, [Arr(np.array(z))], {}, 0, op.arguments[0], Arr(1 + 0j), Compute())
+            for z in (at, near)
+        )
+        np.testing.assert_allclose(found.value, wanted.value, rtol=1e-7, atol=1e-7)
+
+
 @pytest.mark.parametrize("kind", ["maximum", "minimum"])
 def test_infinities_tie_and_nan_makes_both_partials_nan(kind):
     """HIPS, JAX and PyTorch share ties of infinities too; their difference is no number."""
