@@ -70,6 +70,7 @@ CASES = {
     "fmax": same("fmax", *PAIRS, (1.0, nan)),
     "fmin": same("fmin", *PAIRS, (1.0, nan)),
     "fmod": same("fmod", (4.0, 2.0), (1.0, 0.0), (inf, 1.0), (1.0, inf), (nan, 1.0)),
+    "norm": (np.linalg.norm, torch.linalg.norm, ([0.0, 0.0],)),
     "hypot": same("hypot", *PAIRS, (0.0, -2.0)),
     "ldexp": (
         lambda x: np.ldexp(x, -1),
@@ -355,6 +356,7 @@ DIFFERENCES = {
     },
     "Ours: declared 0 at the origin, which is a subgradient of the norm.": {
         "arctan2(0, 0)''": ("0 0 0 0", "nan nan nan nan"),
+        "norm([0 0])''": ("0 0", "nan nan"),
         "hypot(0, 0)'": ("0 0", "nan nan"),
         "hypot(0, 0)''": ("0 0 0 0", "nan nan nan nan"),
     },
