@@ -9,8 +9,11 @@ import pytest
 
 from stagedad.errors import NotDifferentiable, StagedadError
 from stagedad.ops import OPS
+from stagedad.ir import Graph
 from stagedad.ops.builder import Builder
-from stagedad.transform import differentiate
+from stagedad.run import compile
+from stagedad.transform import differentiate, tangent
+from stagedad.types import TensorType
 
 
 def wide_twin(laws, call):
@@ -48,6 +51,73 @@ def test_cotangents_of_temporaries_agree_with_differences(over, laws):
         return check_first(laws, call, "squared_gradient")
 
     over(law)
+
+
+def check_tangent(laws, call):
+    """<u, J v> by the forward program is <J' u, v> by df, all inputs moved at once."""
+    count = 0
+    for graph in (call.graph, call.squared):
+        forward = tangent(graph, call.flags)
+        forward.verify()
+        v = [call.normal(x) for x, flag in zip(call.arrays, call.flags, strict=True) if flag]
+        u = laws.seeds(call, graph.outputs)
+        outputs = compile(forward)(*call.arrays, *v)
+        values, moved = np.split(np.arange(len(outputs)), [len(graph.outputs)])
+        wanted = compile(graph)(*call.arrays)
+        for j in values:
+            # Loops differ by memory layout.
+            tolerance = 32 * laws.epsilon(wanted[j]) if j in u else 0
+            np.testing.assert_allclose(outputs[j], wanted[j], rtol=tolerance, atol=tolerance)
+        pulled = call.pull(differentiate(graph, call.flags), u).values()
+        ahead = [outputs[k] for k in moved]
+        assert [each.dtype for each in ahead] == [each.dtype for each in u.values()]
+        left, right = (
+            sum(map(laws.inner, *pair)) for pair in ((u.values(), ahead), (pulled, v))
+        )
+        scale = max(1.0, *(sum(map(laws.size, *p)) for p in ((u.values(), ahead), (pulled, v))))
+        narrowest = laws.epsilon(*call.arrays, *u.values())
+        np.testing.assert_allclose(left, right, rtol=0, atol=64 * narrowest * scale)
+        count += 1
+    return count
+
+
+def test_tangents_are_the_transpose_of_cotangents(over, laws):
+    over(lambda call: check_tangent(laws, call) if call.carries else 1)
+
+
+def check_parts(laws, call):
+    """df of the op as a function of real and imaginary parts: the parts of the cotangent."""
+    graph = Graph()
+    inputs, parts, points = [], {}, []
+    for i, array in enumerate(call.arrays):
+        if array.dtype.kind != "c":
+            points.append(array)
+            inputs.append(graph.add_input(TensorType.of(array)))
+            continue
+        points += [array.real.copy(), array.imag.copy()]
+        real, imag = (graph.add_input(TensorType.of(part)) for part in points[-2:])
+        parts[i] = len(points) - 2
+        turn = graph.insert("constant", value=1j)
+        inputs.append(graph.insert("add", real, graph.insert("mul", imag, turn)))
+    results = laws.results_of(graph.insert(call.op.kind, *inputs, **call.attributes))
+    u = laws.seeds(call, results)
+    seeds = []
+    for each, result in zip(u.values(), results, strict=True):
+        for kind in ("real", "imag") if each.dtype.kind == "c" else ("real",):
+            seeds.append(getattr(each, kind))
+            graph.register_output(graph.insert(kind, result))
+    flags = [array.dtype.kind == "f" for array in points]
+    found = call.pull(differentiate(graph, flags), dict(enumerate(seeds)), points)
+    wanted = call.pull(call.gradient, u)
+    for i, at in parts.items():
+        cotangent = found[at] + 1j * found[at + 1]
+        scale = max(1.0, float(np.max(np.abs(wanted[i]), initial=0)))
+        np.testing.assert_allclose(cotangent, wanted[i], rtol=1e-12, atol=1e-12 * scale)
+    return len(parts)
+
+
+def test_complex_cotangents_are_those_of_the_parts(over, laws):
+    over(lambda call: check_parts(laws, call) if call.carries else 1)
 
 
 def mixed(laws, call, dtype):
