@@ -1,5 +1,6 @@
 """Every sample of every op as a small staged program, and which law runs over what."""
 
+import importlib
 import os
 from functools import cache, cached_property
 from itertools import product
@@ -324,6 +325,15 @@ def over(op, dtype):
         assert {layout for layout in LAYOUTS if (op.kind, layout) not in ABSENT} == covered
 
     return run
+
+
+@pytest.fixture
+def fresh_rules(monkeypatch):
+    """No rule that was made before, or is made here, is used again."""
+    module = importlib.import_module("stagedad.transform.differentiate")
+    policies = {policy: {} for policy in module.NAN_POLICIES}
+    monkeypatch.setattr(module, "_templates", policies)
+    return policies
 
 
 @pytest.fixture

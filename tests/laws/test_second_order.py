@@ -1,7 +1,12 @@
 """Laws of second order: differentiating df, through what it captures or as one program."""
 
-import numpy as np
+import dataclasses
 
+import numpy as np
+import pytest
+
+from stagedad.ops import OPS
+from stagedad.ops.op import Formula
 from stagedad.run import compile
 from stagedad.transform import differentiate, joint, tangent
 
@@ -90,17 +95,31 @@ def second_derivatives(laws, call):
     return found, along(v, slopes), max(1, sum(map(laws.size, v, slopes))), coarse
 
 
-def test_second_order_in_all_four_modes(over, laws):
-    def law(call):
-        if not call.carries:
-            return 1
-        found, wanted, scale, coarse = second_derivatives(laws, call)
-        assert sorted(found) == ["ff", "fr", "rf", "rr"]
-        for one in found.values():
-            np.testing.assert_allclose(
-                one, wanted, rtol=0, atol=1000 * coarse ** (2 / 3) * scale
-            )
-            np.testing.assert_allclose(one, found["rr"], rtol=0, atol=2000 * coarse * scale)
-        return 1
+def check_modes(laws, call):
+    """Check that the four orders of modes give what differences give."""
+    found, wanted, scale, coarse = second_derivatives(laws, call)
+    assert sorted(found) == ["ff", "fr", "rf", "rr"]
+    for one in found.values():
+        np.testing.assert_allclose(one, wanted, rtol=0, atol=1000 * coarse ** (2 / 3) * scale)
+        np.testing.assert_allclose(one, found["rr"], rtol=0, atol=2000 * coarse * scale)
+    return 1
 
-    over(law)
+
+def test_second_order_in_all_four_modes(over, laws):
+    over(lambda call: check_modes(laws, call) if call.carries else 1)
+
+
+@pytest.mark.usefixtures("fresh_rules")
+@pytest.mark.parametrize("kind", ["exp", "tanh", "div", "mul"])
+def test_a_partial_that_is_held_still_is_caught(kind, laws, monkeypatch):
+    """Right at first order, wrong at second: of a partial its value is not all."""
+    op, (name, partial) = OPS[kind], next(iter(OPS[kind].partials.items()))
+    tree = ("call", "stop_gradient", (partial.tree,), ())
+    still = Formula("", tree, partial.reads, partial.uses | {"stop_gradient"})
+    wrong = dataclasses.replace(op, partials={**op.partials, name: still})
+    monkeypatch.setitem(OPS, kind, wrong)
+    call = next(each for each in laws.make_calls(wrong, "f64") if each.layout == "4-d")
+    call.check(call.gradient)
+    for check in (lambda: check_modes(laws, call), lambda: twice(call, call.squared_gradient)):
+        with pytest.raises(AssertionError):
+            check()
