@@ -30,9 +30,9 @@ class Stream:
 
     __slots__ = ("drawn", "is_fixed", "state")
 
-    def __init__(self, seed: int, before: int = 0) -> None:
-        self.state = np.array([seed, before], np.uint64)
-        self.is_fixed = current_trace() is not None
+    def __init__(self, seed: int, *, is_fixed: bool | None = None) -> None:
+        self.state = np.array([seed, 0], np.uint64)
+        self.is_fixed = current_trace() is not None if is_fixed is None else is_fixed
         self.drawn = 0
         """Draws that were recorded, of a fixed stream."""
 

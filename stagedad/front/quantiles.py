@@ -410,7 +410,8 @@ def _nan_extremum(
 ) -> Traced:  # fmt: skip
     source = operand(a, reduce.__name__)
     if source.dtype.kind == "c":
-        raise TraceError(f"nanmax: not of complex numbers on traced values: {place()}")
+        name = f"nan{reduce.__name__.rstrip('_')}"
+        raise TraceError(f"{name}: not of complex numbers on traced values: {place()}")
     filled, _ = _filled(source, fill, None, reduce.__name__)
     found = reduce(filled, axis, out, keepdims, initial, mask)
     if source.dtype.kind != "f" or not (initial is NO_VALUE or initial is None):

@@ -91,7 +91,8 @@ for _name in dir(_random.Generator):
         setattr(Generator, _name, _method(_name))
 
 _shared: Final = _drawing.Stream(
-    int(_random.SeedSequence().generate_state(1, _numpy.uint64)[0])
+    int(_random.SeedSequence().generate_state(1, _numpy.uint64)[0]),
+    is_fixed=False,  # though this module may be imported while a function is traced
 )
 """What traced functions draw from by the functions of this module."""
 

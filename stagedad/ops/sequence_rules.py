@@ -95,7 +95,8 @@ def positions(op: Op, types: Types, attributes: Attributes) -> Results:
     if self is None:
         return UNKNOWN
     _check_axis(op, self, attributes)
-    if "kth" in attributes and self.shape is not None:
+    # As NumPy, which takes any `kth` of an array without elements.
+    if "kth" in attributes and self.shape is not None and 0 not in self.shape:
         size = self.shape[attributes["axis"]]
         for kth in normal_shape(attributes["kth"]):
             if size is not None and not -size <= kth < size:

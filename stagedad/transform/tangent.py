@@ -101,6 +101,8 @@ def _node_tangent(
         )
         moving: dict[str, Any] = {}
         for i, argument in enumerate(op.arguments):
+            if argument.rule == "non_differentiable":
+                continue  # activity ends here, as it does in `differentiate`
             given = node.inputs[i:] if argument.is_list else node.inputs[i : i + 1]
             parts = tuple(tangents.get(value, ZERO) for value in given)
             moving[f"{argument.name}_t"] = parts if argument.is_list else parts[0]

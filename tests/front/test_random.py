@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as onp
@@ -288,6 +290,16 @@ def test_the_functions_of_the_module():
     for one, other, again in zip(first, second, draws(0.0), strict=True):
         onp.testing.assert_array_equal(one, again)
         assert onp.size(one) < 2 or not onp.array_equal(one, other)
+
+
+def test_the_module_may_be_imported_by_a_traced_function():
+    code = """
+import stagedad as sd
+import stagedad.numpy as np
+draw = sd.jit(lambda x: x + np.random.rand(4))
+assert draw(0.0).tolist() != draw(0.0).tolist()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

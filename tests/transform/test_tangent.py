@@ -65,6 +65,14 @@ def test_what_does_not_move_is_a_structural_zero():
     assert [value.node.attributes["is_zero"] for value in forward.outputs[3:]] == [1, 1]
 
 
+def test_ends_at_stop_gradient(run):
+    graph = sd.trace(lambda x: (x * sd.stop_gradient(x), sd.stop_gradient(x * x)), 3.0)
+    forward = tangent(graph, [True])
+    assert forward.outputs[3].node.attributes["is_zero"]
+    results = run(forward, [np.array(3.0), np.array(2.0)])
+    assert [float(x) for x in results] == [9, 9, 6, 0]
+
+
 def test_of_tangent_gives_second_derivatives(run):
     graph = sd.trace(lambda x: x * x * x, 2.0)
     once = tangent(graph, [True])
