@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from os.path import dirname
+import sys
+from os.path import dirname, sep
 
 import numpy as np
 
@@ -16,6 +17,9 @@ _INSIDE = tuple(
         for separator in ("/", "\\")
     ]
 )
+
+# So does that of packages whose functions call ufuncs for the user.
+_CALLERS = ("scipy", "numba")
 
 
 def user_location() -> tuple[str, int]:
@@ -34,4 +38,10 @@ def place() -> str:
 
 def is_outside(file: str) -> bool:
     """Return whether code of `file` is the user's."""
-    return not (file.startswith(_INSIDE) or file.startswith("<frozen"))
+    if file.startswith(_INSIDE) or file.startswith("<frozen"):
+        return False
+    for name in _CALLERS:
+        home = getattr(sys.modules.get(name), "__file__", None)
+        if home and file.startswith(dirname(home) + sep):
+            return False
+    return True

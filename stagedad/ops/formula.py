@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import sequence_macros  # noqa: F401 (register macros)
 from stagedad.ops.builder import NUMBER, ZERO, Builder, Emitter, ShapeOf
+from stagedad.ops.expression import ARITHMETIC
 from stagedad.ops.macros import MACROS
 from stagedad.ops.op import Formula, Op, Tree
 from stagedad.ops.table import complete
@@ -307,7 +308,7 @@ def _meta(name: str, what: str) -> Code:
 
 
 def _binary(kind: str, left: Tree, right: Tree) -> Code:
-    compute, first, second = _ARITHMETIC[kind], _compile(left), _compile(right)
+    compute, first, second = ARITHMETIC[kind], _compile(left), _compile(right)
 
     def binary(env: Environment, builder: Builder) -> Any:
         a, b = first(env, builder), second(env, builder)
@@ -380,27 +381,11 @@ def _tuple(parts: Sequence[Tree]) -> Code:
     return lambda env, builder: tuple([value(env, builder) for value in values])
 
 
-def _power(base: Any, exponent: Any) -> Any:
-    """Raise a number to a number; one that would grow long becomes a float."""
-    whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and base.bit_length() * abs(exponent) > 1024:
-        base = float(base)
-    return base**exponent
-
-
 _METADATA: dict[str, Callable[[Builder, Any], Any]] = {
     "shape": Builder.shape,
     "dtype": lambda builder, operand: _dtype(operand),
     "ndim": lambda builder, operand: None if operand.type is None else operand.type.ndim,
     "size": lambda builder, operand: None if operand.type is None else operand.type.size,
-}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": _power,
-    "matmul": operator.matmul,
 }
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stagedad.ops import functions, sequence_reference
+from stagedad.ops.called_rules import results_of
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -25,6 +26,8 @@ def function(op: Op) -> Function:
 
     Raises: NotImplementedError if the op has none.
     """
+    if op.function is not None:
+        return op.function
     own = FUNCTIONS.get(op.kind)
     if own is not None:
         return own
@@ -42,6 +45,8 @@ def evaluate_op(
     """Return the results of `op`, every attribute being given."""
     with np.errstate(all="ignore"):
         results = function(op)(*arrays, **attributes)
+    if op.function is not None:
+        return results_of(op, results)
     if op.has_one_result:
         return (np.asarray(results),)
     return tuple(np.asarray(result) for result in results)

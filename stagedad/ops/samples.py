@@ -419,6 +419,8 @@ def _operands(
             values = random.integers(-size, size, part)
         elif name == "exponent":
             values = random.integers(-3, 4, part)
+        elif name == "n":  # the order of a Bessel function
+            values = random.integers(0, 4, part)
         elif name == "condition":
             values = unit < 0.5
         else:

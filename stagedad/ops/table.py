@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,16 @@ except ModuleNotFoundError as error:
     ) from error
 
 
-def make_op(entry: Mapping[str, Any]) -> Op:
-    """Return the op of a checked entry, as the loader gives it."""
+def make_op(
+    entry: Mapping[str, Any],
+    ufunc: np.ufunc | None = None,
+    function: Callable[..., Any] | None = None,
+    typing: Callable[..., Any] | None = None,
+) -> Op:
+    """Return the op of a checked entry, as the loader gives it.
+
+    What it computes by and the types are those that are given, or else NumPy's by its name.
+    """
     fields = dict(entry)
     fields["arguments"] = tuple(Argument(*argument) for argument in entry["arguments"])
     fields["attributes"] = {
@@ -38,8 +46,8 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
     found = getattr(np, entry["numpy"]) if entry["numpy"] else None
-    fields["ufunc"] = found if isinstance(found, np.ufunc) else None
-    return Op(**fields)
+    fields["ufunc"] = found if isinstance(found, np.ufunc) else ufunc
+    return Op(**fields, function=function, typing=typing)
 
 
 def _numbers(value: Any) -> Any:
@@ -56,6 +64,9 @@ def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formul
     return Formula(text, tree, frozenset(reads), frozenset(uses))
 
 
+ENTRIES: dict[str, dict[str, Any]] = dict(TABLE)
+"""The entries that the ops are made of, by kind."""
+
 OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
 """Every op by its kind."""
 
@@ -63,6 +74,12 @@ MOST_DIMS = 64
 """NumPy's limit."""
 
 _KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
+
+
+def add_op(op: Op) -> None:
+    """Put a new op into the table."""
+    OPS[op.kind] = op
+    _KIND.update(dict.fromkeys(op.aliases, op.kind))
 
 
 def resolve(kind: str) -> str:
@@ -128,4 +145,18 @@ def evaluate(
     """
     op = OPS[_KIND.get(kind, kind)]
     _check_count(op, len(arrays))
-    return reference.evaluate_op(op, arrays, complete(op, attributes))
+    results = reference.evaluate_op(op, arrays, complete(op, attributes))
+    if op.function is not None:
+        _check_results(op, arrays, attributes, results)
+    return results
+
+
+def _check_results(
+    op: Op, arrays: Sequence[Any], attributes: Mapping[str, Any], results: Sequence[Any]
+) -> None:
+    """Check that a user's function gives what the type rule said: memory is laid out by it."""
+    told = infer(op.kind, [TensorType.of(array) for array in arrays], attributes)
+    for type, result in zip(told, results, strict=True):
+        found = TensorType.of(result)
+        if type is not None and (found.dtype, found.shape) != (type.dtype, type.shape):
+            raise ShapeError(op.kind, "its function gives", found, hint=f"its type is {type}")
