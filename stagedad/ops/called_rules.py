@@ -95,6 +95,6 @@ def results_of(op: Op, given: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """
     if len(op.results) == 1:
         return (np.asarray(given),)
-    if not isinstance(given, tuple) or len(given) != len(op.results):
+    if not isinstance(given, tuple | list) or len(given) != len(op.results):
         raise TypeError(f"{op.kind}: its function gives no tuple of {len(op.results)} results")
     return tuple(map(np.asarray, given))

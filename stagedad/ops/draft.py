@@ -273,6 +273,9 @@ class Draft:
             return "linear"
         tangents = {f"{name}_t" for name in active}
         formula, mentioned = self._formula("jvp", text, tangents, ops)
+        count = len(self.results)
+        if count > 1 and (formula.tree[0] != "tuple" or len(formula.tree[1]) != count):
+            self.fail("jvp", f"no tuple of {count} tangents, one a result")
         for name in sorted(tangents - mentioned):
             self.fail("jvp", f"never uses '{name}'")
         return formula

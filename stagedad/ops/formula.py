@@ -96,6 +96,8 @@ def vjp(
     partial = op.partials.get(argument)
     if partial is None:
         cotangent = compiled(op.vjps[argument])(env, builder)
+        if op.is_registered:
+            cotangent = _fitted(op, f"vjp.{argument}", cotangent, operand, builder)
     else:
         value = compiled(partial)(_widened(op, partial, env, builder), builder)
         cotangent = _pull(op, value, env, builder, operand, masked)
@@ -144,10 +146,15 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
         if tangent is ZERO:
             return ZERO
         parts = tangent if isinstance(tangent, tuple) else (tangent,)
+        if op.is_registered:
+            pairs = zip(parts, results, strict=True)
+            parts = tuple([_fitted(op, "jvp", part, each, builder) for part, each in pairs])
         pairs = zip(parts, results, strict=True)
         return tuple([builder.astype(part, _dtype(each)) for part, each in pairs])
     if tangent is not ZERO and "elementwise" in op.traits and len(op.arguments) > 1:
         tangent = builder.broadcast_to(tangent, builder.shape(result))
+    if op.is_registered:
+        tangent = _fitted(op, "jvp", tangent, result, builder)
     return builder.astype(tangent, _dtype(result))
 
 
@@ -170,6 +177,26 @@ def _pull(
         return builder.product(g if shape is None else builder.sum_to(g, shape), partial)
     product = builder.product(g, partial, masked=masked and "singular" in op.traits)
     return product if shape is None else builder.sum_to(product, shape)
+
+
+def _fitted(op: Op, key: str, value: Any, like: Any, builder: Builder) -> Any:
+    """Return a cotangent or tangent of a user's formula in the shape that it must have.
+
+    Raises: NotDifferentiable if it has another.
+    """
+    if value is ZERO or like.type is None or not like.type.is_static:
+        return value
+    shape = like.type.shape
+    if isinstance(value, NUMBER):
+        value = builder.number(value, like)
+    if "elementwise" in op.traits:
+        down = key != "jvp"
+        value = builder.sum_to(value, shape) if down else builder.broadcast_to(value, shape)
+    found = value.type
+    if found is not None and found.shape is not None and found.shape != shape:
+        problem = f"{op.kind}: its {key} gives {found} for what is {like.type}"
+        raise NotDifferentiable(problem, op=op.kind)
+    return value
 
 
 def _may_stretch(op: Op, operand: Any, env: Environment) -> bool:

@@ -109,6 +109,11 @@ class Op:
         return frozenset() if formula is None else formula.reads
 
     @property
+    def is_registered(self) -> bool:
+        """Whether a user added it, whose formulas no law has gone over."""
+        return "registered" in self.facts
+
+    @property
     def has_one_result(self) -> bool:
         """Whether every node of the op has one output, so that there are no lists of them."""
         return len(self.results) == 1 and not self.returns_list

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from stagedad.errors import ShapeError, suggestion
+from stagedad.errors import DTypeError, ShapeError, suggestion
 from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
@@ -155,8 +156,24 @@ def _check_results(
     op: Op, arrays: Sequence[Any], attributes: Mapping[str, Any], results: Sequence[Any]
 ) -> None:
     """Check that a user's function gives what the type rule said: memory is laid out by it."""
-    told = infer(op.kind, [TensorType.of(array) for array in arrays], attributes)
+    types = tuple(map(TensorType.of, arrays))
+    try:
+        told = _told(op.kind, types, tuple(attributes.items()))
+    except TypeError:  # an attribute that is not hashable, or what the rule says again
+        told = infer(op.kind, types, attributes)
     for type, result in zip(told, results, strict=True):
-        found = TensorType.of(result)
-        if type is not None and (found.dtype, found.shape) != (type.dtype, type.shape):
-            raise ShapeError(op.kind, "its function gives", found, hint=f"its type is {type}")
+        if type is not None and result.dtype != type.dtype:
+            problem = f"{op.kind}: its function gives {result.dtype}, not {type.dtype}"
+            raise DTypeError(
+                problem, op=op.kind, hint="the dtype of a result is that of its type"
+            )
+        if type is not None and result.shape != type.shape:
+            raise ShapeError(op.kind, "its function gives, for its type", result.shape, type)
+
+
+@lru_cache(maxsize=256)
+def _told(
+    kind: str, types: tuple[TensorType, ...], attributes: tuple[tuple[str, Any], ...]
+) -> tuple[TensorType | None, ...]:
+    """As `infer`; a rule may call the function itself, which is not to run twice a run."""
+    return infer(kind, types, dict(attributes))

@@ -1,5 +1,6 @@
 """Tests of front/registering.py and ops/registry.py: ops that users add."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -158,9 +159,7 @@ def test_what_the_function_gives_is_checked_against_the_type():
     op = sd.register_op(
         wrong, type=lambda x, n: TensorType(x.dtype, (n - 1,)), vjp="zero", name="t_wrong"
     )
-    with pytest.raises(
-        ShapeError, match=r"t_wrong: its function gives: f64\[3\]\nhint: .*\[2\]"
-    ):
+    with pytest.raises(ShapeError, match=r"t_wrong: its function gives, for its type: .*2"):
         sd.jit(op)(X)
     not_elementwise = sd.register_op(np.sum, ["1"], name="t_sum", signature="t_sum(x) -> y")
     with pytest.raises(ShapeError, match=r"t_sum: is not elementwise: .*\(\)"):
@@ -169,6 +168,53 @@ def test_what_the_function_gives_is_checked_against_the_type():
                          signature="t_two(x) -> (a, b)")  # fmt: skip
     with pytest.raises(TypeError, match="t_two: its function gives no tuple of 2 results"):
         sd.jit(lambda x: two(x)[0])(X)
+
+
+def test_a_dtype_that_depends_on_the_values_is_an_error():
+    root = sd.register_op(np.emath.sqrt, ["0.5 / result"], name="t_root",
+                          signature="t_root(x) -> result")  # fmt: skip
+    np.testing.assert_array_equal(sd.jit(root)(X**2), np.abs(X))
+    with pytest.raises(DTypeError, match="t_root: its function gives complex128, not float64"):
+        sd.jit(root)(X)
+
+
+def test_a_function_runs_once_a_run():
+    calls = []
+
+    @sd.register_op(partials=["1"])
+    def t_counted(x):
+        calls.append(x.shape)
+        return x + 1
+
+    program = sd.jit(t_counted)
+    program(X)
+    del calls[:]
+    for _ in range(3):
+        program(X)
+    # The checks of the tests run each plan a second time, without writing in place.
+    assert calls == [(3,)] * (6 if os.environ.get("STAGEDAD_CHECK") == "1" else 3)
+
+
+def test_shapes_of_formulas_are_made_to_fit_or_refused():
+    def f(x, y):
+        total, apart = t_both(x, y)
+        return np.sum(total * apart)
+
+    x, y = X, np.array([[1.0], [2.0]])
+    gx, gy = sd.grad(f, argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(gx, 4 * x)
+    np.testing.assert_allclose(gy, -6 * y)
+    graph = sd.trace(lambda x, y: t_both(x, y), x, y)
+    assert sd.differentiate(graph, [True, False]).check(x, y).tangents
+    wrong = sd.register_op(
+        lambda x: x[:2],
+        type=lambda x: TensorType(x.dtype, (2,)),
+        vjp=["g"],
+        jvp="x_t",
+        name="t_head",
+    )
+    with pytest.raises(NotDifferentiable, match=r"t_head: its vjp.x gives f64\[2\] .*3"):
+        sd.grad(lambda x: np.sum(wrong(x)))(X)
 
 
 def test_a_function_cannot_change_what_it_is_given():
@@ -227,6 +273,17 @@ WRONG = [
     ("arity", {"partials": ["mul(x)"]}, "partial.x", "mul takes 2 operands: 1"),
     ("both", {"jvp": "x_t"}, "jvp", "follows from the partials"),
     ("vjp", {"partials": None, "vjp": ["g"]}, None, "no jvp"),
+    (
+        "tuple",
+        {
+            "partials": None,
+            "signature": "t_new(x) -> (a, b)",
+            "vjp": ["g_a + g_b"],
+            "jvp": "x_t",
+        },
+        "jvp",
+        "no tuple of 2 tangents",
+    ),
     ("linear", {"partials": None, "vjp": ["1"], "jvp": "linear"}, "vjp.x", "never uses 'g'"),
     ("whole", {"type": lambda x: x}, "partial", "not elementwise"),
     ("signature", {"signature": "t_new(x -> y"}, "signature", "not a signature"),

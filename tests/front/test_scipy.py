@@ -16,6 +16,7 @@ from stagedad import special as own
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS
 from stagedad.ops.registry import scipy_ops
+from stagedad.plan.kernels import loops_enabled
 from stagedad.types import TensorType
 
 special = pytest.importorskip("scipy.special")
@@ -180,6 +181,7 @@ def test_python_numbers_take_the_loop_that_numpy_takes():
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+@pytest.mark.skipif(not loops_enabled(), reason="STAGEDAD_LOOPS=off")
 def test_no_instruction_calls_scipy_as_an_object():
     program = sd.compile(sd.trace(lambda x: special.gammaln(special.erf(x) + 2), np.ones(9)))
     program(np.ones(9))
@@ -253,6 +255,29 @@ def test_scipy_costs_nothing_until_it_is_used():
         "print('erf' in list(sd.ops))\n"
     )
     assert found == ["False", "False", "False", "False", "False", "True"]
+
+
+def test_threads_may_be_the_first_to_use_it():
+    found = run(
+        "import numpy as np, scipy.special as special, stagedad as sd\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from threading import Barrier\n"
+        "barrier = Barrier(8)\n"
+        "def work(number):\n"
+        "    barrier.wait()\n"
+        "    return float(sd.grad(special.erf if number % 2 else special.psi)(1.0))\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print(len(set(pool.map(work, range(8)))))\n"
+    )
+    assert found == ["2"]
+
+
+def test_errors_of_scipys_functions_are_raised():
+    poles = np.array([-1.0, 2.0])
+    assert np.isinf(sd.jit(special.gammaln)(poles)[0])
+    with special.errstate(all="raise"), pytest.raises(special.SpecialFunctionError):
+        sd.jit(special.gammaln)(poles)
+    assert sd.jit(special.gammaln)(poles)[1] == special.gammaln(2.0)
 
 
 def test_graphs_that_name_scipys_ops_bring_them():

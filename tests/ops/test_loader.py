@@ -221,11 +221,15 @@ def test_several_results_have_a_cotangent_each():
 [same]
 signature = "same(self) -> (q, r)"
 vjp.self = "{}"
-jvp = "self_t"
+jvp = "(self_t, self_t)"
 """
     assert "never uses 'g_r'" in str(failure(text.format("g_q")))
     assert "unknown name 'g'" in str(failure(text.format("g")))
     assert load(text.format("g_q + g_r") + ADD)["same"]["vjps"]["self"][2] == ()
+    short = text.replace("(self_t, self_t)", "(self_t,)").format("g_q + g_r") + ADD
+    assert "jvp: no tuple of 2 tangents" in str(failure(short))
+    partial = '[same]\nsignature = "same(self) -> (q, r)"\npartial.self = "1"\n'
+    assert "partial: of an op with several results" in str(failure(partial + ADD))
 
 
 HOSTILE = [
