@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from keyword import iskeyword
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from stagedad.front.elementwise import UFUNCS, has_traced
 from stagedad.front.late import record_call
 from stagedad.front.location import user_location
 from stagedad.ops import Op, kind_of
-from stagedad.ops.draft import Draft
 from stagedad.ops.macros import MACROS
 from stagedad.ops.registry import declare
+
+if TYPE_CHECKING:
+    from stagedad.ops.draft import Draft
 
 Formulas: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 
@@ -204,6 +206,9 @@ def _check_arity(draft: Draft, ufunc: np.ufunc) -> None:
 
 def _draft(kind: str, raw: Mapping[str, Any]) -> Draft:
     """Return the declaration of a call; places in it are columns of its formulas."""
+    # Nobody who registers nothing pays for the checks.
+    from stagedad.ops.draft import Draft
+
     file, line = user_location()
     given = {
         key: list(map(dict, value)) if key == "points" else value

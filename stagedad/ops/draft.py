@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 from stagedad.errors import DeclarationError, suggestion
-from stagedad.ops import macros, sequence_macros  # noqa: F401 (register macros)
+from stagedad.ops.calls import MACROS, METADATA_MACROS, Entry, call_signature
 from stagedad.ops.expression import (
     BINARY,
     PARSING,
@@ -21,7 +20,6 @@ from stagedad.ops.expression import (
 from stagedad.ops.op import Formula
 from stagedad.ops.rules import RULES as TYPE_RULES
 
-Entry: TypeAlias = "dict[str, Any]"
 Place: TypeAlias = "Callable[[str | None, int | None], tuple[int, int]]"
 
 RULES = ("zero", "non_differentiable", "not_implemented")
@@ -39,15 +37,6 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "flops": (int, str), "traits": list, "variants": list, "view_of": str, "points": list,
     "partial": dict, "vjp": (dict, str), "jvp": str, "domain": dict, **FLAGS, **FACTS,
 }  # fmt: skip
-
-
-def call_signature(entry: Entry) -> Signature:
-    """Return how formulas call the op of an entry."""
-    count = len(entry["arguments"])
-    has_list = any(is_list for _, is_list, _ in entry["arguments"])
-    required = frozenset(name for name, default in entry["attributes"] if not default)
-    names = tuple(name for name, _ in entry["attributes"])
-    return Signature((count, None if has_list else count), names, required)
 
 
 class Draft:
@@ -293,7 +282,8 @@ class Draft:
         try:
             return parse(text, scope)
         except ExpressionError as error:
-            self.fail(key, error.problem, error.hint, error.offset)
+            found = error
+        self.fail(key, found.problem, found.hint, found.offset)
 
     def _flops(self) -> int | tuple[Any, ...] | None:
         """Return the number of operations an element, or the formula for those of a node."""
@@ -352,18 +342,3 @@ def _literal(formula: Formula) -> tuple[Any, ...]:
     """Return `formula` as the table holds it."""
     reads, uses = tuple(sorted(formula.reads)), tuple(sorted(formula.uses))
     return (formula.text, formula.tree, reads, uses)
-
-
-def _macros() -> dict[str, Signature]:
-    """Return how the macros are called, from their Python signatures."""
-    result = {}
-    for name, macro in macros.MACROS.items():
-        count = len(inspect.signature(macro.function).parameters) - macro.implicit
-        result[name] = Signature((count, count), uses=frozenset(macro.uses))
-    return result
-
-
-MACROS = _macros()
-METADATA_MACROS = {
-    name: signature for name, signature in MACROS.items() if macros.MACROS[name].implicit == 0
-}

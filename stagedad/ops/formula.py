@@ -88,6 +88,9 @@ def vjp(
         if declared.rule == "zero":
             return (ZERO,) * len(env[argument])
         parts = compiled(op.vjps[argument])(env, builder)
+        if op.is_registered:
+            pairs = zip(parts, env[argument], strict=True)
+            parts = [_fitted(op, f"vjp.{argument}", *pair, builder) for pair in pairs]
         pairs = zip(parts, env[argument], strict=True)
         return tuple(builder.astype(part, _dtype(operand)) for part, operand in pairs)
     operand = env[argument]
@@ -184,17 +187,18 @@ def _fitted(op: Op, key: str, value: Any, like: Any, builder: Builder) -> Any:
 
     Raises: NotDifferentiable if it has another.
     """
-    if value is ZERO or like.type is None or not like.type.is_static:
-        return value
-    shape = like.type.shape
+    if value is ZERO:
+        return ZERO
     if isinstance(value, NUMBER):
         value = builder.number(value, like)
     if "elementwise" in op.traits:
-        down = key != "jvp"
-        value = builder.sum_to(value, shape) if down else builder.broadcast_to(value, shape)
-    found = value.type
-    if found is not None and found.shape is not None and found.shape != shape:
-        problem = f"{op.kind}: its {key} gives {found} for what is {like.type}"
+        fit = builder.broadcast_to if key == "jvp" else builder.sum_to
+        value = fit(value, builder.shape(like))
+    for known in (value.type, like.type):
+        if known is None or not known.is_static:
+            return value
+    if value.type.shape != like.type.shape:
+        problem = f"{op.kind}: its {key} gives {value.type} for what is {like.type}"
         raise NotDifferentiable(problem, op=op.kind)
     return value
 

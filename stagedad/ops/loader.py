@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from stagedad.errors import DeclarationError
-from stagedad.ops.draft import Draft, Entry, call_signature
+from stagedad.ops.calls import Entry, call_signature
+from stagedad.ops.draft import Draft
 
 
 def load(paths: Iterable[Path], known: Mapping[str, Entry] | None = None) -> dict[str, Entry]:

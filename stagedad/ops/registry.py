@@ -18,7 +18,8 @@ from stagedad.ops.op import Op
 from stagedad.ops.table import ENTRIES, OPS, add_op, make_op, resolve
 
 if TYPE_CHECKING:
-    from stagedad.ops.draft import Draft, Entry
+    from stagedad.ops.calls import Entry
+    from stagedad.ops.draft import Draft
 
 __all__ = [
     "LISTENERS",

@@ -217,6 +217,37 @@ def test_shapes_of_formulas_are_made_to_fit_or_refused():
         sd.grad(lambda x: np.sum(wrong(x)))(X)
 
 
+def test_formulas_fit_where_shapes_are_unknown_too():
+    graph = sd.Graph()
+    x, y = graph.add_input(None, "x"), graph.add_input(None, "y")
+    total, apart = graph.insert("t_both", x, y)
+    graph.register_output(graph.insert("sum", graph.insert("mul", total, apart)))
+    pair = sd.compile(sd.differentiate(graph, [True, True]))
+    given = X, np.array([[1.0], [2.0]])
+    _, pullback = pair(*given)
+    gx, gy = pullback(np.array(1.0))
+    np.testing.assert_allclose(gx, 4 * given[0])
+    np.testing.assert_allclose(gy, -6 * given[1])
+
+
+def test_cotangents_of_a_list_of_operands():
+    def joined_type(*parts):
+        return TensorType(parts[0].dtype, (sum(part.shape[0] for part in parts),))
+
+    def joined(*parts):
+        return np.concatenate(parts)
+
+    right = sd.register_op(joined, type=joined_type, name="t_joined", jvp="linear",
+                           vjp=["pieces(g, parts.shape, 0)"])  # fmt: skip
+    gx, gy = sd.grad(lambda x, y: np.sum(right(x, y) ** 2), argnums=(0, 1))(X, X[:2])
+    np.testing.assert_array_equal(gx, 2 * X)
+    np.testing.assert_array_equal(gy, 2 * X[:2])
+    wrong = sd.register_op(joined, type=joined_type, name="t_unjoined", jvp="linear",
+                           vjp=["(g, g)"])  # fmt: skip
+    with pytest.raises(NotDifferentiable, match=r"t_unjoined: its vjp.parts gives f64\[5\]"):
+        sd.grad(lambda x, y: np.sum(wrong(x, y)))(X, X[:2])
+
+
 def test_a_function_cannot_change_what_it_is_given():
     @sd.register_op(partials=["1"])
     def t_greedy(x):

@@ -7,7 +7,7 @@ import pytest
 
 from stagedad.errors import DeclarationError, NotDifferentiable
 from stagedad.ops import OPS, infer
-from stagedad.ops.draft import MACROS
+from stagedad.ops.calls import MACROS
 from stagedad.ops.expression import ExpressionError, Scope, Signature, parse
 from stagedad.ops.formula import ZERO, Builder, bind, evaluate, jvp, vjp
 from stagedad.types import as_type
