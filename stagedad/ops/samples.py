@@ -81,6 +81,16 @@ def samples(kind: str, dtype: Any) -> list[Sample]:
     return result
 
 
+def active(op: Op, arrays: Sequence[Array]) -> list[bool]:
+    """Return which operands a cotangent is asked of: the inexact ones with a derivative."""
+    rules = [argument.rule for argument in op.arguments]
+    rules += rules[-1:] * (len(arrays) - len(rules))
+    return [
+        array.dtype.kind in "fc" and rule != "not_implemented"
+        for array, rule in zip(arrays, rules, strict=True)
+    ]
+
+
 def _cases(op: Op, dtype: np.dtype[Any]) -> list[Case]:
     special = _CASES.get(op.kind)
     if special is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from stagedad.ir import Graph
 from stagedad.ops import OPS
-from stagedad.ops.samples import ABSENT, LAYOUTS, samples
+from stagedad.ops.samples import ABSENT, LAYOUTS, active, samples
 from stagedad.run import compile
 from stagedad.transform import Capture, differentiate
 from stagedad.types import CODES, TensorType
@@ -137,12 +137,7 @@ class Call:
     @property
     def flags(self):
         """Which inputs carry a cotangent."""
-        rules = [argument.rule for argument in self.op.arguments]
-        rules += rules[-1:] * (len(self.arrays) - len(rules))
-        return [
-            array.dtype.kind in "fc" and rule != "not_implemented"
-            for array, rule in zip(self.arrays, rules, strict=True)
-        ]
+        return active(self.op, self.arrays)
 
     @cached_property
     def gradient(self):
