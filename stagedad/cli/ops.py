@@ -93,8 +93,8 @@ def signature(op: Op) -> str:
 
 
 def dtypes(op: Op) -> list[str] | None:
-    """Return the dtypes that operands may have; None where SciPy is missing to say it."""
-    if op.kind not in OPS:
+    """Return the dtypes that operands may have; None where only a call would tell."""
+    if op.kind not in OPS or op.is_registered:
         return None
     return [code for code, dtype in CODES.items() if samples(op.kind, dtype)]
 
@@ -174,7 +174,7 @@ def _facts(each: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = {
         "function": each["function"],
         "aliases": " ".join(each["aliases"]),
-        "dtypes": "as SciPy has loops" if known is None else " ".join(known),
+        "dtypes": "what its function takes" if known is None else " ".join(known),
         "modes": ", ".join(each["modes"]) or "no derivative",
         "orders": _orders(each),
         "complex": "the derivative holds for complex operands" if each["complex"] else "",

@@ -56,8 +56,13 @@ def called(op: Op, types: Types, attributes: Attributes) -> Results:
         return (None,) * len(op.results)
     shape = broadcast_shapes(op.kind, *(type.shape for type in known))
     assert op.function is not None
-    with np.errstate(all="ignore"):
-        given = op.function(*[np.ones(1, type.dtype) for type in known], **attributes)
+    try:
+        with np.errstate(all="ignore"):
+            given = op.function(*[np.ones(1, type.dtype) for type in known], **attributes)
+    except TypeError as error:
+        names = ", ".join(str(type.dtype) for type in known)
+        problem = f"{op.kind}: its function does not take: {names}: {error}"
+        raise DTypeError(problem, op=op.kind) from error
     results = results_of(op, given)
     for result in results:
         if result.shape != (1,):

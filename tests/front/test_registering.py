@@ -170,6 +170,13 @@ def test_what_the_function_gives_is_checked_against_the_type():
         sd.jit(lambda x: two(x)[0])(X)
 
 
+def test_a_dtype_that_the_function_does_not_take():
+    with pytest.raises(
+        DTypeError, match="t_both: its function does not take: bool, bool: numpy"
+    ):
+        infer("t_both", [TensorType("?", ())] * 2, {})
+
+
 def test_a_dtype_that_depends_on_the_values_is_an_error():
     root = sd.register_op(np.emath.sqrt, ["0.5 / result"], name="t_root",
                           signature="t_root(x) -> result")  # fmt: skip
