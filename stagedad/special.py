@@ -7,6 +7,9 @@ Names and arguments are SciPy's (`scipy.special`) where it has the function, and
 
 from __future__ import annotations
 
+from importlib import import_module
+from math import factorial
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,8 @@ from stagedad.front.tracing import Traced
 from stagedad.ops import evaluate
 
 __all__ = [
-    "expit", "layer_norm", "log_expit", "log_softmax", "logit", "logsumexp", "relu", "softmax",
-    "softplus",
+    "expit", "layer_norm", "log_expit", "log_softmax", "logit", "logsumexp", "polygamma",
+    "relu", "softmax", "softplus",
 ]  # fmt: skip
 
 
@@ -84,6 +87,24 @@ def layer_norm(
     if weight is not None:
         found = found * weight
     return found if bias is None else found + bias
+
+
+def polygamma(n: int, x: Any) -> Any:
+    """Return derivative `n` of the digamma function, by SciPy's others.
+
+    SciPy's own takes no traced values.
+
+    Raises: ImportError without SciPy; TypeError for an `n` that is traced or no integer.
+    """
+    scipy = import_module("scipy.special")
+    if not has_traced([n, x]):
+        return scipy.polygamma(n, x)
+    order = index(n)
+    if order < 0:
+        raise ValueError(f"polygamma: a negative order: {order}")
+    if order == 0:
+        return scipy.psi(x)
+    return (-1.0) ** (order + 1) * factorial(order) * scipy.zeta(order + 1.0, x)
 
 
 def _shifted(x: Any, axis: Any) -> Any:

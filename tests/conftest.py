@@ -13,6 +13,10 @@ from hypothesis import settings
 
 import stagedad.ir
 import stagedad.run
+from stagedad.ops.registry import load_scipy
+
+# Where SciPy is installed, its ops are under every test that goes over the table.
+load_scipy()
 
 # Fixed seeds, so that a failure is the change's own; no deadline, since machines are shared.
 settings.register_profile("test", derandomize=True, deadline=None)

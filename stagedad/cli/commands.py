@@ -60,6 +60,23 @@ def show(target: str, args: bool, as_json: bool, arguments: tuple[str, ...]) -> 
 
 
 @cli.command()
+@click.argument("name", required=False)
+@click.option("--json", "form", flag_value="json", help="Print JSON.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print a page of Markdown.")
+def ops(name: str | None, form: str | None) -> None:
+    """List the ops: dtypes, modes and orders of derivatives, declared points, functions.
+
+    With NAME, one op whole, with its formulas.
+
+    \b
+    Example:  stagedad ops | grep reduction
+    """  # noqa: D301 - click wants the character
+    from stagedad.cli.ops import print_ops
+
+    print_ops(name, form or "text")
+
+
+@cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool) -> None:
     """Print versions, and what this machine offers to stagedad."""

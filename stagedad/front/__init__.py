@@ -3,6 +3,7 @@
 from stagedad.front.caches import cache_info, clear_caches
 from stagedad.front.checking import Checked
 from stagedad.front.explain import Explanation, explain
+from stagedad.front.registering import register_op, register_ufunc
 from stagedad.front.stopping import stop_gradient
 from stagedad.front.tracer import Tracer
 from stagedad.front.transforms import grad, jit, trace, value_and_grad
@@ -19,6 +20,8 @@ __all__ = [
     "flatten",
     "grad",
     "jit",
+    "register_op",
+    "register_ufunc",
     "stop_gradient",
     "trace",
     "tree_map",

@@ -104,7 +104,7 @@ def values(trace: Trace, operands: Sequence[Any], *, strict: bool = False) -> li
     found = []
     for each, flag in zip(operands, weak, strict=True):
         if flag or strict:
-            found.append(_in_dtype(trace, each, dtype))
+            found.append(in_dtype(trace, each, dtype))
         else:
             found.append(trace.value(each))
     return found
@@ -121,11 +121,12 @@ def _with_number(trace: Trace, operands: Sequence[Any], number: int) -> list[Val
         if len(_literal_dtypes) >= LITERALS_LIMIT:
             _literal_dtypes.clear()
         dtype = _literal_dtypes[key] = common_dtype(operands)
-    pair = [trace.value(other), _in_dtype(trace, operands[number], dtype)]
+    pair = [trace.value(other), in_dtype(trace, operands[number], dtype)]
     return pair if number == 1 else pair[::-1]
 
 
-def _in_dtype(trace: Trace, value: Any, dtype: DType) -> Value:
+def in_dtype(trace: Trace, value: Any, dtype: DType) -> Value:
+    """Return an operand as a value of `trace` in `dtype`."""
     if isinstance(value, Traced):
         own = trace.value(value)
         if value.dtype == dtype:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from os.path import dirname
+from os.path import dirname, sep
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ _INSIDE = tuple(
         for separator in ("/", "\\")
     ]
 )
+
+# So does that of packages whose functions call ufuncs for the user.
+_CALLERS = ("scipy", "numba")
 
 _warned: dict[Any, Any] = {}  # what the warnings module keeps a file, to warn once a line
 
@@ -38,7 +42,13 @@ def place() -> str:
 
 def is_outside(file: str) -> bool:
     """Return whether code of `file` is the user's."""
-    return not (file.startswith(_INSIDE) or file.startswith("<frozen"))
+    if file.startswith(_INSIDE) or file.startswith("<frozen"):
+        return False
+    for name in _CALLERS:
+        home = getattr(sys.modules.get(name), "__file__", None)
+        if home and file.startswith(dirname(home) + sep):
+            return False
+    return True
 
 
 def warn(message: str) -> None:

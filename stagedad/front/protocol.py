@@ -38,6 +38,7 @@ from stagedad.front.elementwise import (
     shape_of,
     size_of,
 )
+from stagedad.front.late import recorder_of
 from stagedad.front.location import place
 from stagedad.front.tracing import Traced, current_trace
 from stagedad.ops import OPS, resolve
@@ -81,6 +82,7 @@ _DERIVING: Final = frozenset(
 _OUTSIDE: Final = (
     "compute it outside of the traced function, or of operations that `sd.ops` lists"
 )
+_UNKNOWN_UFUNC: Final = "sd.register_ufunc(ufunc, partials=[...]) makes an op of it"
 
 
 def refusal(name: str, operands: Any, hint: str | None = None) -> TraceError:
@@ -98,9 +100,9 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
     name = _name(ufunc)
     reducing.refuse(name, out=kwargs.pop("out", None), where=kwargs.pop("where", None))
     if method == "__call__":
-        recorder = UFUNCS.get(ufunc)
+        recorder = recorder_of(ufunc)
         if recorder is None:
-            raise refusal(name, inputs)
+            raise refusal(name, inputs, _UNKNOWN_UFUNC)
         dtype = kwargs.pop("dtype", None)
         _refuse_keywords(name, kwargs, {"order": "K", "subok": True, "casting": "same_kind"})
         if dtype is not None:
@@ -110,10 +112,11 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
         return REDUCTIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return _ACCUMULATIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
-    if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not kwargs:
+    recorder = recorder_of(ufunc)
+    if method == "outer" and recorder and len(inputs) == 2 and not kwargs:
         left, right = (operand(each, name) for each in inputs)
         column = shape_of(left) + (1,) * ndim_of(right)
-        return UFUNCS[ufunc](shaping.reshaped(left, column), right)
+        return recorder(shaping.reshaped(left, column), right)
     raise refusal(f"{name}.{method}", inputs)
 
 
@@ -397,7 +400,7 @@ def standing(function: Any) -> tuple[str, str]:
 def is_recordable(function: Any) -> bool:
     """Whether traced values may be passed to NumPy's `function`."""
     if isinstance(function, np.ufunc):
-        return function in UFUNCS
+        return recorder_of(function) is not None
     try:
         return function in FUNCTIONS or function in UNDISPATCHED
     except TypeError:

@@ -11,7 +11,7 @@ import numpy as np
 from stagedad.errors import ForeignValue, TraceError
 from stagedad.ir._graph import Graph
 from stagedad.ir._handles import Value
-from stagedad.ops import OPS, Op
+from stagedad.ops import OPS, Op, kind_of
 from stagedad.types import TensorType, canonical_dtype
 
 __all__ = ["SymbolicValue"]
@@ -86,7 +86,7 @@ class SymbolicValue:
         return _insert("abs", self)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **others: Any) -> Any:
-        kind = _kinds().get(ufunc)
+        kind = _kinds().get(ufunc) or kind_of(ufunc)
         if kind is None or method != "__call__" or others:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise TraceError(

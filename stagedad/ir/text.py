@@ -15,7 +15,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +24,7 @@ from stagedad.ir._blocks import Block
 from stagedad.ir._graph import Graph, frozen_copy
 from stagedad.ir._handles import Node, Value
 from stagedad.ir._held import held_graphs
+from stagedad.ops.expression import python_expression
 from stagedad.types import CODES, TensorType, dtype_code, parse_type
 
 __all__ = ["parse_graph", "print_graph"]
@@ -287,19 +287,6 @@ def _sequence(constants: Sequence[np.ndarray] | None) -> tuple[np.ndarray, ...]:
     return arrays
 
 
-_parsing = Lock()
-
-
-def _expression(source: str) -> ast.expr:
-    """Parse one Python expression.
-
-    CPython 3.11 counts the depth of syntax trees for all threads together, and raises
-    SystemError where two make one at a time.
-    """
-    with _parsing:
-        return ast.parse(source, mode="eval").body
-
-
 class _Reader:
     """One pass over the text of a graph, a position and the values seen so far."""
 
@@ -489,7 +476,7 @@ class _Reader:
         file, origin = parts["file"], parts["origin"]
         try:
             if file and file[0] in "'\"":
-                file = ast.literal_eval(_expression(file))
+                file = ast.literal_eval(python_expression(file))
             return {
                 "location": (file, int(parts["line"])) if file else None,
                 "scope": parts["scope"],
@@ -530,7 +517,7 @@ class _Reader:
         source = self.text[start : self.at - 1]
         whole = f"f({source})"
         try:
-            call = _expression(whole)
+            call = python_expression(whole)
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
                 raise ValueError("attributes are name=value")
             if ")" in source and ast.get_source_segment(whole, call) != whole:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
+from stagedad.ops.registry import find, kind_of, kinds
 from stagedad.ops.table import OPS, complete, evaluate, infer, resolve
 
 __all__ = [
@@ -17,7 +18,9 @@ __all__ = [
     "Op",
     "complete",
     "evaluate",
+    "find",
     "infer",
+    "kind_of",
     "resolve",
 ]
 
@@ -26,16 +29,16 @@ class _Ops(ModuleType):
     """The module as a read-only collection of kinds, as `sd.ops` is used."""
 
     def __iter__(self) -> Iterator[str]:
-        return iter(OPS)
+        return iter(kinds())
 
     def __len__(self) -> int:
-        return len(OPS)
+        return len(kinds())
 
     def __contains__(self, kind: object) -> bool:
-        return isinstance(kind, str) and resolve(kind) in OPS
+        return isinstance(kind, str) and find(kind) is not None
 
     def __getitem__(self, kind: str) -> Op:
-        return OPS[resolve(kind)]
+        return OPS[find(kind) or kind]
 
 
 sys.modules[__name__].__class__ = _Ops

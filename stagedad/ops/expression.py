@@ -15,8 +15,12 @@ Names are resolved here, so that a formula that loads can only fail on shapes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
+from threading import Lock
+from typing import Any
 
 from stagedad.errors import suggestion
 from stagedad.ops.op import Formula, Tree
@@ -78,6 +82,19 @@ class Scope:
     macros: Mapping[str, Signature]
 
 
+def python_expression(text: str) -> ast.expr:
+    """Parse one Python expression, in one thread at a time.
+
+    CPython 3.11 counts the depth of syntax trees for all threads together, and raises
+    SystemError where two make one at a time.
+    """
+    with PARSING:
+        return ast.parse(text, mode="eval").body
+
+
+PARSING = Lock()
+
+
 def parse(text: str, scope: Scope) -> tuple[Formula, frozenset[str]]:
     """Return the formula that `text` writes, and the names of `scope` that it mentions.
 
@@ -86,7 +103,7 @@ def parse(text: str, scope: Scope) -> tuple[Formula, frozenset[str]]:
     if len(text) > LONGEST:
         raise ExpressionError(f"longer than {LONGEST} characters", LONGEST)
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = python_expression(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         offset = max((getattr(error, "offset", None) or 1) - 1, 0)
         reason = getattr(error, "msg", None) or error
@@ -124,7 +141,7 @@ class _Parser:
         if value is None or isinstance(value, bool):
             return ("literal", value)
         if isinstance(value, int | float | complex):
-            return ("number", value)
+            return self._finite(("number", value), node)
         raise ExpressionError(f"not a number: {value!r}", node.col_offset)
 
     def _Name(self, node: ast.Name) -> Tree:  # noqa: N802
@@ -160,7 +177,7 @@ class _Parser:
             raise ExpressionError(f"not allowed in a formula: {what}", node.col_offset)
         self._use(kind, node)
         self.uses |= {"constant", "constant_like"} & self.scope.ops.keys()
-        return ("binary", kind, self.node(node.left), self.node(node.right))
+        return self._finite(("binary", kind, self.node(node.left), self.node(node.right)), node)
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Tree:  # noqa: N802
         if isinstance(node.op, ast.USub):
@@ -223,6 +240,8 @@ class _Parser:
             problem = f"{name} takes {least} operands: {len(node.args)}"
             raise ExpressionError(problem, node.col_offset)
         operands = tuple(self.node(argument) for argument in node.args[:count])
+        if operands and all(number_of(operand) is not None for operand in operands):
+            raise ExpressionError(f"{name} of numbers only", node.col_offset, "write its value")
         attributes = dict(zip(signature.attributes, map(self.node, rest), strict=False))
         for keyword in node.keywords:
             key = str(keyword.arg)
@@ -238,6 +257,17 @@ class _Parser:
         self.uses.add(name)
         self.uses |= {_LIKE.get(name, name)} & self.scope.ops.keys()
         return ("call", name, operands, tuple(attributes.items()))
+
+    def _finite(self, tree: Tree, node: ast.expr) -> Tree:
+        """Return `tree`; what it computes of numbers alone must be a number too."""
+        try:
+            number = number_of(tree)
+            good = number is None or isfinite(abs(number))
+        except (ArithmeticError, TypeError):
+            good = False
+        if not good:
+            raise ExpressionError("not a finite number", node.col_offset)
+        return tree
 
     def _metadata(self, node: ast.expr) -> Tree:
         """Parse what Python decides while the formula is expanded."""
@@ -257,6 +287,39 @@ class _Parser:
         hint = suggestion(name, known)
         raise ExpressionError(f"unknown {what} '{name}'", node.col_offset, hint)
 
+
+def number_of(tree: Tree) -> Any:
+    """Return what a formula of numbers alone is worth; None for any other.
+
+    Raises: ArithmeticError, TypeError where Python does.
+    """
+    if tree[0] == "number":
+        return tree[1]
+    if tree[0] == "negative":
+        inner = number_of(tree[1])
+        return None if inner is None else -inner
+    if tree[0] != "binary":
+        return None
+    left, right = number_of(tree[2]), number_of(tree[3])
+    return None if left is None or right is None else ARITHMETIC[tree[1]](left, right)
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """Raise a number to a number; one that would grow long becomes a float."""
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and base.bit_length() * abs(exponent) > 1024:
+        base = float(base)
+    return base**exponent
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "pow": power,
+    "matmul": operator.matmul,
+}
 
 _LIKE = {
     "broadcast_to": "broadcast_like",

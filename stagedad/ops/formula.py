@@ -19,6 +19,7 @@ from stagedad.ops import (  # noqa: F401 (register macros)
     sequence_macros,
 )
 from stagedad.ops.builder import NUMBER, ZERO, Builder, Emitter, ShapeOf
+from stagedad.ops.expression import ARITHMETIC
 from stagedad.ops.macros import MACROS
 from stagedad.ops.op import Formula, Op, Tree
 from stagedad.ops.table import complete
@@ -91,6 +92,9 @@ def vjp(
         if declared.rule == "zero":
             return (ZERO,) * len(env[argument])
         parts = compiled(op.vjps[argument])(env, builder)
+        if op.is_registered:
+            pairs = zip(parts, env[argument], strict=True)
+            parts = [_fitted(op, f"vjp.{argument}", *pair, builder) for pair in pairs]
         pairs = zip(parts, env[argument], strict=True)
         return tuple(builder.astype(part, _dtype(operand)) for part, operand in pairs)
     operand = env[argument]
@@ -99,6 +103,8 @@ def vjp(
     partial = op.partials.get(argument)
     if partial is None:
         cotangent = compiled(op.vjps[argument])(env, builder)
+        if op.is_registered:
+            cotangent = _fitted(op, f"vjp.{argument}", cotangent, operand, builder)
     else:
         value = compiled(partial)(_widened(op, partial, env, builder), builder)
         cotangent = _pull(op, value, env, builder, operand, masked)
@@ -147,10 +153,15 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
         if tangent is ZERO:
             return ZERO
         parts = tangent if isinstance(tangent, tuple) else (tangent,)
+        if op.is_registered:
+            pairs = zip(parts, results, strict=True)
+            parts = tuple([_fitted(op, "jvp", part, each, builder) for part, each in pairs])
         pairs = zip(parts, results, strict=True)
         return tuple([builder.astype(part, _dtype(each)) for part, each in pairs])
     if tangent is not ZERO and "elementwise" in op.traits and len(op.arguments) > 1:
         tangent = builder.broadcast_to(tangent, builder.shape(result))
+    if op.is_registered:
+        tangent = _fitted(op, "jvp", tangent, result, builder)
     return builder.astype(tangent, _dtype(result))
 
 
@@ -173,6 +184,27 @@ def _pull(
         return builder.product(g if shape is None else builder.sum_to(g, shape), partial)
     product = builder.product(g, partial, masked=masked and "singular" in op.traits)
     return product if shape is None else builder.sum_to(product, shape)
+
+
+def _fitted(op: Op, key: str, value: Any, like: Any, builder: Builder) -> Any:
+    """Return a cotangent or tangent of a user's formula in the shape that it must have.
+
+    Raises: NotDifferentiable if it has another.
+    """
+    if value is ZERO:
+        return ZERO
+    if isinstance(value, NUMBER):
+        value = builder.number(value, like)
+    if "elementwise" in op.traits:
+        fit = builder.broadcast_to if key == "jvp" else builder.sum_to
+        value = fit(value, builder.shape(like))
+    for known in (value.type, like.type):
+        if known is None or not known.is_static:
+            return value
+    if value.type.shape != like.type.shape:
+        problem = f"{op.kind}: its {key} gives {value.type} for what is {like.type}"
+        raise NotDifferentiable(problem, op=op.kind)
+    return value
 
 
 def _may_stretch(op: Op, operand: Any, env: Environment) -> bool:
@@ -311,7 +343,7 @@ def _meta(name: str, what: str) -> Code:
 
 
 def _binary(kind: str, left: Tree, right: Tree) -> Code:
-    compute, first, second = _ARITHMETIC[kind], _compile(left), _compile(right)
+    compute, first, second = ARITHMETIC[kind], _compile(left), _compile(right)
 
     def binary(env: Environment, builder: Builder) -> Any:
         a, b = first(env, builder), second(env, builder)
@@ -384,27 +416,11 @@ def _tuple(parts: Sequence[Tree]) -> Code:
     return lambda env, builder: tuple([value(env, builder) for value in values])
 
 
-def _power(base: Any, exponent: Any) -> Any:
-    """Raise a number to a number; one that would grow long becomes a float."""
-    whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and base.bit_length() * abs(exponent) > 1024:
-        base = float(base)
-    return base**exponent
-
-
 _METADATA: dict[str, Callable[[Builder, Any], Any]] = {
     "shape": Builder.shape,
     "dtype": lambda builder, operand: _dtype(operand),
     "ndim": lambda builder, operand: None if operand.type is None else operand.type.ndim,
     "size": lambda builder, operand: None if operand.type is None else operand.type.size,
-}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": _power,
-    "matmul": operator.matmul,
 }
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

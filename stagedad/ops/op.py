@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
@@ -86,6 +86,12 @@ class Op:
     """How often it can be differentiated; None: without end."""
     facts: Mapping[str, Any]
     """Further keys of the entry, for later products: batch, effect, source, ..."""
+    scipy: str | None = None
+    """Name of scipy.special's ufunc, whose loop computes it where it is none of NumPy's."""
+    function: Callable[..., Any] | None = None
+    """The function of an op that a user added; what is called for the ufunc, if it has one."""
+    typing: Callable[..., Any] | None = None
+    """From the types of operands, and attributes by name, to those of the results."""
 
     def argument(self, name: str) -> Argument:
         """Return the argument called `name`.
@@ -101,6 +107,11 @@ class Op:
         """Return the arguments and results whose value the cotangent of `argument` reads."""
         formula = self.partials.get(argument) or self.vjps.get(argument)
         return frozenset() if formula is None else formula.reads
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a user added it, whose formulas no law has gone over."""
+        return "registered" in self.facts
 
     @property
     def has_one_result(self) -> bool:

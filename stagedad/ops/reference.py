@@ -20,6 +20,7 @@ from stagedad.ops import (
     random_reference,
     sequence_reference,
 )
+from stagedad.ops.called_rules import results_of
 from stagedad.ops.op import Op
 from stagedad.ops.type_rules import real_function_dtype
 
@@ -32,6 +33,8 @@ def function(op: Op) -> Function:
 
     Raises: NotImplementedError if the op has none.
     """
+    if op.function is not None:
+        return op.function
     own = FUNCTIONS.get(op.kind)
     if own is not None:
         return own
@@ -49,6 +52,8 @@ def evaluate_op(
     """Return the results of `op`, every attribute being given."""
     with np.errstate(all="ignore"):
         results = function(op)(*arrays, **attributes)
+    if op.function is not None:
+        return results_of(op, results)
     if op.has_one_result:
         return (np.asarray(results),)
     return tuple(np.asarray(result) for result in results)

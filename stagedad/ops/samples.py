@@ -83,6 +83,16 @@ def samples(kind: str, dtype: Any) -> list[Sample]:
     return result
 
 
+def active(op: Op, arrays: Sequence[Array]) -> list[bool]:
+    """Return which operands a cotangent is asked of: the inexact ones with a derivative."""
+    rules = [argument.rule for argument in op.arguments]
+    rules += rules[-1:] * (len(arrays) - len(rules))
+    return [
+        array.dtype.kind in "fc" and rule != "not_implemented"
+        for array, rule in zip(arrays, rules, strict=True)
+    ]
+
+
 def _cases(op: Op, dtype: np.dtype[Any]) -> list[Case]:
     special = _CASES.get(op.kind)
     if special is not None:
@@ -426,6 +436,8 @@ def _operands(
             values = random.integers(0, 1 << 64, part, np.uint64)
         elif name == "exponent":
             values = random.integers(-3, 4, part)
+        elif name == "n":  # the order of a Bessel function
+            values = random.integers(0, 4, part)
         elif name == "condition":
             values = unit < 0.5
         else:

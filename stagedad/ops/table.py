@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from stagedad.errors import ShapeError, suggestion
+from stagedad.errors import DTypeError, ShapeError, suggestion
 from stagedad.ops import reference
 from stagedad.ops.attributes import check_attributes
 from stagedad.ops.op import REQUIRED, Argument, Formula, Op
@@ -24,8 +25,16 @@ except ModuleNotFoundError as error:
     ) from error
 
 
-def make_op(entry: Mapping[str, Any]) -> Op:
-    """Return the op of a checked entry, as the loader gives it."""
+def make_op(
+    entry: Mapping[str, Any],
+    ufunc: np.ufunc | None = None,
+    function: Callable[..., Any] | None = None,
+    typing: Callable[..., Any] | None = None,
+) -> Op:
+    """Return the op of a checked entry, as the loader gives it.
+
+    What it computes by and the types are those that are given, or else NumPy's by its name.
+    """
     fields = dict(entry)
     fields["arguments"] = tuple(Argument(*argument) for argument in entry["arguments"])
     fields["attributes"] = {
@@ -39,8 +48,8 @@ def make_op(entry: Mapping[str, Any]) -> Op:
     fields["points"] = _numbers(entry["points"])
     fields["traits"] = frozenset(entry["traits"])
     found = attrgetter(entry["numpy"])(np) if entry["numpy"] else None
-    fields["ufunc"] = found if isinstance(found, np.ufunc) else None
-    return Op(**fields)
+    fields["ufunc"] = found if isinstance(found, np.ufunc) else ufunc
+    return Op(**fields, function=function, typing=typing)
 
 
 def _numbers(value: Any) -> Any:
@@ -57,6 +66,9 @@ def _formula(parts: tuple[str, Any, tuple[str, ...], tuple[str, ...]]) -> Formul
     return Formula(text, tree, frozenset(reads), frozenset(uses))
 
 
+ENTRIES: dict[str, dict[str, Any]] = dict(TABLE)
+"""The entries that the ops are made of, by kind."""
+
 OPS: dict[str, Op] = {kind: make_op(entry) for kind, entry in TABLE.items()}
 """Every op by its kind."""
 
@@ -64,6 +76,12 @@ MOST_DIMS = 64
 """NumPy's limit."""
 
 _KIND = {alias: op.kind for op in OPS.values() for alias in op.aliases}
+
+
+def add_op(op: Op) -> None:
+    """Put a new op into the table."""
+    OPS[op.kind] = op
+    _KIND.update(dict.fromkeys(op.aliases, op.kind))
 
 
 def resolve(kind: str) -> str:
@@ -129,4 +147,34 @@ def evaluate(
     """
     op = OPS[_KIND.get(kind, kind)]
     _check_count(op, len(arrays))
-    return reference.evaluate_op(op, arrays, complete(op, attributes))
+    results = reference.evaluate_op(op, arrays, complete(op, attributes))
+    if op.function is not None:
+        _check_results(op, arrays, attributes, results)
+    return results
+
+
+def _check_results(
+    op: Op, arrays: Sequence[Any], attributes: Mapping[str, Any], results: Sequence[Any]
+) -> None:
+    """Check that a user's function gives what the type rule said: memory is laid out by it."""
+    types = tuple(map(TensorType.of, arrays))
+    try:
+        told = _told(op.kind, types, tuple(attributes.items()))
+    except TypeError:  # an attribute that is not hashable, or what the rule says again
+        told = infer(op.kind, types, attributes)
+    for type, result in zip(told, results, strict=True):
+        if type is not None and result.dtype != type.dtype:
+            problem = f"{op.kind}: its function gives {result.dtype}, not {type.dtype}"
+            raise DTypeError(
+                problem, op=op.kind, hint="the dtype of a result is that of its type"
+            )
+        if type is not None and result.shape != type.shape:
+            raise ShapeError(op.kind, "its function gives, for its type", result.shape, type)
+
+
+@lru_cache(maxsize=256)
+def _told(
+    kind: str, types: tuple[TensorType, ...], attributes: tuple[tuple[str, Any], ...]
+) -> tuple[TensorType | None, ...]:
+    """As `infer`; a rule may call the function itself, which is not to run twice a run."""
+    return infer(kind, types, dict(attributes))

@@ -9,6 +9,7 @@ import numpy as np
 from stagedad.errors import KernelError
 from stagedad.ir.control import CONTROL, check_control
 from stagedad.ops import OPS
+from stagedad.ops.registry import advice
 from stagedad.plan._graphs import plain_kinds
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_kinds(graph: Graph) -> None:
             raise KernelError(
                 f"{node.kind}: no kernel{' for its blocks' if node.blocks else ''}: {where}",
                 op=node.kind,
-                hint="the ops that run are listed by sd.ops",
+                hint=None if node.kind in OPS else advice(node.kind),
             )
 
 

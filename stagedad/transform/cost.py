@@ -12,6 +12,7 @@ from stagedad.ir import Graph, Node, Value
 from stagedad.ops import OPS
 from stagedad.ops.formula import bind, evaluate
 from stagedad.ops.op import Formula
+from stagedad.ops.registry import advice
 
 if TYPE_CHECKING:
     from stagedad.transform.gradient import Gradient
@@ -106,7 +107,11 @@ def _node_flops(node: Node) -> int:
     op = OPS.get(node.kind)
     if op is None or op.flops is None:
         problem = "is not an op of the table" if op is None else "declares no flops"
-        raise KernelError(f"flops: {node.kind}: {problem}: {_place(node)}", op=node.kind)
+        raise KernelError(
+            f"flops: {node.kind}: {problem}: {_place(node)}",
+            op=node.kind,
+            hint=advice(node.kind) if op is None else "flops= in its registration",
+        )
     outputs = node.outputs
     if not isinstance(op.flops, Formula):
         return op.flops and op.flops * sum(_sizes(outputs, node))

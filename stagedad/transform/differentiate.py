@@ -107,7 +107,7 @@ def is_differentiable(node: Node) -> bool:
     wanted = 0
     is_zero = False
     for i, (rule, type_) in enumerate(zip(rules, inputs, strict=True)):
-        if rule == 3:
+        if rule == 3 and (type_ is None or type_.is_inexact):
             return False
         if type_ is None or type_.is_inexact:
             wanted |= (rule == 0) << i

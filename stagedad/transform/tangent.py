@@ -9,6 +9,7 @@ from stagedad.errors import NotDifferentiable
 from stagedad.ir import Graph, Node, Value
 from stagedad.ops import OPS
 from stagedad.ops.formula import ZERO, bind, jvp
+from stagedad.ops.registry import advice
 from stagedad.transform._passes import zero_attributes
 from stagedad.transform._reverse import located
 from stagedad.transform.dce import dce
@@ -92,7 +93,8 @@ def _node_tangent(
         return still
     try:
         if op is None:
-            raise NotDifferentiable(f"{node.kind}: is not an op of the table, so has no jvp")
+            problem = f"{node.kind}: is not an op of the table, so has no jvp"
+            raise NotDifferentiable(problem, op=node.kind, hint=advice(node.kind))
         check_signature(
             node.kind,
             node.attributes.explicit(),

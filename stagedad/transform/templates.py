@@ -10,6 +10,7 @@ import numpy as np
 from stagedad.errors import NotDifferentiable
 from stagedad.ops import OPS, infer
 from stagedad.ops.formula import ZERO, bind, named_cotangents, vjp
+from stagedad.ops.registry import advice
 from stagedad.transform._template import Template
 from stagedad.types import TensorType
 
@@ -105,7 +106,9 @@ def specialise(
     op = OPS.get(kind)
     if op is None:
         raise NotDifferentiable(
-            f"{kind}: is not an op of the table, so has no derivative", op=kind
+            f"{kind}: is not an op of the table, so has no derivative",
+            op=kind,
+            hint=advice(kind),
         )
     check_signature(kind, attributes, inputs, outputs)
     primal = len(inputs) + len(outputs)

@@ -19,7 +19,7 @@ def test_version(call):
 def test_help_names_every_command(call):
     result = call("--help")
     assert result.exit_code == 0
-    assert {"demo", "show", "doctor"} <= set(result.stdout.split())
+    assert {"demo", "show", "ops", "doctor"} <= set(result.stdout.split())
 
 
 def test_unknown_command(refusal):

@@ -212,7 +212,11 @@ def test_the_check_of_a_gradient_passes(over):
     over(law)
 
 
-REAL = [op for op in OPS.values() if op.arguments and not op.is_complex]
+REAL = [
+    op
+    for op in OPS.values()
+    if not op.is_complex and any(each.rule != "not_implemented" for each in op.arguments)
+]
 
 
 @pytest.mark.parametrize("op", REAL, ids=lambda op: op.kind)

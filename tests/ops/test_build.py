@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-import stagedad.ops
 from stagedad.ops import build
+from stagedad.ops.table import TABLE
 
 HERE = Path(build.__file__).parent
 
 
 def test_table_is_what_the_declarations_say():
     assert build.TARGET.read_text(encoding="utf-8") == build.generate()
+    scipy_table = build.generate(build.SCIPY, build.DECLARATIONS)
+    assert build.SCIPY_TARGET.read_text(encoding="utf-8") == scipy_table
 
 
 def test_table_holds_plain_literals():
     tree = ast.parse(build.TARGET.read_text(encoding="utf-8"))
     (assignment,) = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
-    assert ast.literal_eval(assignment.value).keys() == stagedad.ops.OPS.keys()
+    assert ast.literal_eval(assignment.value) == TABLE
 
 
 def test_writes_only_what_changed(tmp_path):
@@ -49,9 +51,9 @@ def test_leaves_the_imported_package_alone():
 def test_runs_as_a_file_without_the_package(tmp_path):
     """As setup.py runs it: neither the table nor a compiled module can be imported."""
     copy = tmp_path / "stagedad"
-    (copy / "ops" / "declarations").mkdir(parents=True)
+    (copy / "ops" / "declarations" / "scipy").mkdir(parents=True)
     names = ["errors.py", "types.py", *(f"ops/{path.name}" for path in HERE.glob("*.py"))]
-    names += [f"ops/declarations/{path.name}" for path in build.DECLARATIONS.glob("*.toml")]
+    names += [f"ops/{path.relative_to(HERE)}" for path in build.DECLARATIONS.rglob("*.toml")]
     for name in names:
         if "_gen_" not in name:
             (copy / name).write_bytes((HERE.parent / name).read_bytes())
@@ -62,4 +64,5 @@ def test_runs_as_a_file_without_the_package(tmp_path):
             capture_output=True, text=True, check=True, cwd=tmp_path,
         )  # fmt: skip
         assert expected in run.stdout
-    assert (copy / "ops" / "_gen_table.py").read_text() == build.TARGET.read_text()
+    for target in (build.TARGET, build.SCIPY_TARGET):
+        assert (copy / "ops" / target.name).read_text() == target.read_text()

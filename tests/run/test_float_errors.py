@@ -10,7 +10,7 @@ import pytest
 import stagedad as sd
 from stagedad.ir import Graph
 from stagedad.ops import OPS
-from stagedad.ops.samples import samples
+from stagedad.ops.samples import active, samples
 from stagedad.plan.kernels import loops_enabled
 from stagedad.run import compile, live_counts
 from stagedad.transform import differentiate
@@ -294,17 +294,19 @@ def test_gradients_that_are_finite_raise_no_error(kind):
             results = graph.insert(kind, *inputs, **sample.attributes)
             for value in results if isinstance(results, tuple) else (results,):
                 graph.register_output(value)
-            flags = [array.dtype.kind in "fc" for array in sample.arrays]
-            if dtype == "c16" and not OPS[kind].is_complex:
+            flags = active(OPS[kind], sample.arrays)
+            if (dtype == "c16" and not OPS[kind].is_complex) or not any(flags):
                 continue
             pair = compile(differentiate(graph, flags))
             seeds = [np.ones(v.type.shape, v.type.dtype) for v in pair.joint.graph.inputs]
             seeds[: len(flags)] = sample.arrays
             quiet = pair.joint(*seeds)
             if all(np.isfinite(result).all() for result in quiet):
-                with np.errstate(all="raise"):
+                # SciPy computes half precision in single, and the way back may underflow.
+                under = "ignore" if dtype == "f2" and OPS[kind].scipy else "raise"
+                with np.errstate(all="raise", under=under):
                     for one, other in zip(pair.joint(*seeds), quiet, strict=True):
                         np.testing.assert_array_equal(one, other)
                 compared += 1
-    kinds = {array.dtype.kind for sample in samples(kind, "f8") for array in sample.arrays}
-    assert compared or "f" not in kinds or kind in ("isnan", "logical_not")
+    found = [active(OPS[kind], sample.arrays) for sample in samples(kind, "f8")]
+    assert compared or not any(map(any, found)) or kind in ("isnan", "logical_not")

@@ -11,7 +11,8 @@ from libc.string cimport memset
 import numpy as np
 
 from stagedad.errors import DTypeError
-from stagedad.ops import OPS, REQUIRED, infer, resolve
+from stagedad.ops import OPS, REQUIRED, find, infer
+from stagedad.ops.registry import LISTENERS
 from stagedad.types import TensorType, canonical_dtype
 
 # What attributes hold as it is; `plain` brings other values into one of these forms.
@@ -44,13 +45,24 @@ cdef int32_t kind_index(str kind) except -1:
         return <int32_t><object>known
     if not KIND.match(kind):
         raise ValueError(f"create: not the name of an op: {kind!r}")
-    canonical = resolve(kind)
+    canonical = find(kind) or kind
     if canonical not in kind_ids:
         kind_names.append(canonical)
         kind_defaults.append(dict(OPS[canonical].attributes) if canonical in OPS else None)
         kind_ids[canonical] = len(kind_names) - 1
     kind_ids[kind] = kind_ids[canonical]
     return <int32_t>kind_ids[kind]
+
+
+def note_op(str kind not None):
+    """Take note of a new op: graphs may have named its kind when there was none."""
+    cdef PyObject *known = PyDict_GetItem(kind_ids, kind)
+    if known != NULL:
+        kind_defaults[<int32_t><object>known] = dict(OPS[kind].attributes)
+        clear_inferred()
+
+
+LISTENERS.append(note_op)
 
 
 cdef str kind_name(int32_t kind):
@@ -163,6 +175,8 @@ cdef tuple attribute_key(dict attributes):
 cdef tuple infer_types(int32_t kind, tuple types, dict attributes):
     """Types of the outputs by the op's rule; remembered, since types are interned."""
     cdef tuple key, found
+    if kind_defaults[kind] is None:      # no op, but it may become one
+        return infer(kind_name(kind), types, attributes or {})
     if not attributes:
         key = (kind, types)
     elif (kind == CONSTANT and type(attributes.get("value")) is float
@@ -218,6 +232,8 @@ cdef tuple quick_types(int32_t kind, int32_t count, PyObject **operands):
     types = []
     for i in range(count):
         types.append(None if operands[i] == NULL else <object>operands[i])
+    if kind_defaults[kind] is None:
+        return infer_types(kind, tuple(types), None)
     found = infer_types(kind, tuple(types), None)
     place = quick_place(kind, count, operands)
     Py_XDECREF(place.types)
