@@ -20,8 +20,9 @@ from stagedad.front.tracing import Traced
 from stagedad.ops import evaluate
 
 __all__ = [
-    "expit", "layer_norm", "log_expit", "log_softmax", "logit", "logsumexp", "polygamma",
-    "relu", "softmax", "softplus",
+    "celu", "elu", "expit", "gelu", "layer_norm", "leaky_relu", "log_expit", "log_softmax",
+    "logit", "logsumexp", "polygamma", "relu", "relu6", "selu", "silu", "softmax", "softplus",
+    "topk",
 ]  # fmt: skip
 
 
@@ -49,6 +50,78 @@ def softplus(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """Return x, or 0 where it is negative.  The gradient at 0 is 0."""
     return _unary("relu", x)
+
+
+def relu6(x: Any) -> Any:
+    """Return x clipped to [0, 6].  The gradient at the bounds is half of that within."""
+    return np.clip(array_operand(x, "relu6"), 0, 6)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """Return x, or `negative_slope` times x where it is negative.  The slope at 0 is that."""
+    value = array_operand(x, "leaky_relu")
+    return np.where(value > 0, value, negative_slope * value)
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """Return x, or alpha (exp(x) - 1) where it is not positive.
+
+    Source: Clevert, Unterthiner, Hochreiter 2015.
+    """
+    value = array_operand(x, "elu")
+    return np.where(value > 0, value, alpha * np.expm1(np.minimum(value, 0)))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """Return x, or alpha (exp(x / alpha) - 1) where it is not positive.
+
+    Source: Barron 2017, Continuously differentiable exponential linear units.
+    """
+    value = array_operand(x, "celu")
+    return np.where(value > 0, value, alpha * np.expm1(np.minimum(value, 0) / alpha))
+
+
+def selu(x: Any) -> Any:
+    """Return the scaled `elu` that keeps mean 0 and variance 1.
+
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017.
+    """
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+def silu(x: Any) -> Any:
+    """Return x times its sigmoid."""
+    value = array_operand(x, "silu")
+    return value * expit(value)
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """Return x times the normal distribution function, approximately by a tanh.
+
+    `approximate=False` needs SciPy.  Source: Hendrycks, Gimpel 2016.
+    """
+    value = array_operand(x, "gelu")
+    if not approximate:
+        return value * import_module("scipy.special").ndtr(value)
+    inner = 0.7978845608028654 * (value + 0.044715 * value**3)  # sqrt(2 / pi)
+    return 0.5 * value * (1 + np.tanh(inner))
+
+
+def topk(x: Any, k: int, axis: int = -1) -> tuple[Any, Any]:
+    """Return the `k` greatest along `axis`, the greatest first, and where they are.
+
+    Of equal ones those that stand first.  Shapes: x [.., n, ..] -> both [.., k, ..]
+
+    Raises: ValueError for a `k` that is negative or more than there are.
+    """
+    value = array_operand(x, "topk")
+    count, most = index(k), value.shape[axis]
+    if not 0 <= count <= most:
+        raise ValueError(f"topk: {count} of {most}")
+    # From the end of a stable order of the reversed array, so that ties keep theirs.
+    order = np.flip(np.argsort(np.flip(value, axis), axis=axis, kind="stable"), axis)
+    positions = most - 1 - np.take(order, np.arange(count), axis=axis)
+    return np.take_along_axis(value, positions, axis), positions
 
 
 def logsumexp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

@@ -20,6 +20,33 @@ WANTED = {
     "logit": (lambda x: special.logit(x * x / 9), lambda x: np.log(x * x / (9 - x * x))),
     "softplus": (special.softplus, lambda x: np.log1p(np.exp(x))),
     "relu": (special.relu, lambda x: x * (x > 0)),
+    "relu6": (lambda x: special.relu6(3 * x), lambda x: np.clip(3 * x, 0, 6)),
+    "leaky_relu": (
+        lambda x: special.leaky_relu(x, 0.2), lambda x: x * np.where(x > 0, 1, 0.2),
+    ),
+    "elu": (
+        lambda x: special.elu(x, 0.7), lambda x: np.where(x > 0, x, 0.7 * (np.exp(x) - 1)),
+    ),
+    "celu": (
+        lambda x: special.celu(x, 0.7),
+        lambda x: np.where(x > 0, x, 0.7 * (np.exp(x / 0.7) - 1)),
+    ),
+    "selu": (
+        special.selu,
+        lambda x: 1.0507009873554805
+        * np.where(x > 0, x, 1.6732632423543772 * (np.exp(x) - 1)),
+    ),
+    "silu": (special.silu, lambda x: x / (1 + np.exp(-x))),
+    "gelu": (
+        special.gelu,
+        lambda x: x / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    ),
+    "topk": (
+        lambda x: special.topk(x, 2)[0], lambda x: np.sort(x, axis=-1)[..., :-3:-1],
+    ),
+    "topk_axis": (
+        lambda x: special.topk(x, 1, axis=0)[0], lambda x: np.max(x, axis=0, keepdims=True),
+    ),
     "logsumexp": (special.logsumexp, lambda x: np.log(np.exp(x).sum())),
     "logsumexp_axis": (
         lambda x: special.logsumexp(x, axis=(1,), keepdims=True) * special.logsumexp(x, 0),
@@ -97,3 +124,30 @@ def test_infinities_and_ties():
 def test_takes_lists_of_traced_values():
     got = sd.grad(lambda x: special.logsumexp([x[0], 1.0, x[1]]))(np.array([1.0, 1.0]))
     np.testing.assert_allclose(got, [1 / 3, 1 / 3])
+
+
+def test_topk_of_equal_numbers_takes_the_first():
+    x = np.array([1.0, 3.0, 3.0, 2.0, 3.0])
+    values, positions = sd.jit(lambda x: special.topk(x, 4))(x)
+    assert values.tolist() == [3, 3, 3, 2]
+    assert positions.tolist() == [1, 2, 4, 3]
+    assert special.topk(x, 0)[0].shape == (0,)
+    for k in (-1, 6):
+        with pytest.raises(ValueError, match="topk"):
+            special.topk(x, k)
+
+
+def test_units_far_out_and_at_zero():
+    x = np.array([-800.0, 0.0, 800.0])
+    for name in ("elu", "celu", "selu", "silu", "gelu", "leaky_relu", "relu6"):
+        slope = sd.grad(lambda x, name=name: np.sum(getattr(special, name)(x)))(x)
+        assert np.isfinite(slope).all(), name
+
+
+def test_the_exact_gelu_is_that_of_the_normal_distribution():
+    scipy = pytest.importorskip("scipy.special")
+    exact = sd.value_and_grad(lambda x: np.sum(special.gelu(x, approximate=False)))
+    value, slope = exact(X)
+    density = np.exp(-X * X / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(value, np.sum(X * scipy.ndtr(X)))
+    np.testing.assert_allclose(slope, scipy.ndtr(X) + X * density)

@@ -24,6 +24,7 @@ from stagedad.front import (
     ordering,
     products,
     quantiles,
+    ranges,
     reducing,
     sequences,
     shaping,
@@ -349,6 +350,7 @@ FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     **linear.FUNCTIONS,
     **moving.FUNCTIONS,
     **fourier.FUNCTIONS,
+    **ranges.FUNCTIONS,
 }
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = _round_trip_dtype

@@ -231,6 +231,14 @@ def over(b: Builder, value: Any, length: Any) -> Any:
     return b.call("div", (value, b.call("where", (is_zero, float("inf"), length))))
 
 
+@macro("sign", "equal", "where", "div", "constant", "constant_like")
+def direction(b: Builder, self: Any, length: Any) -> Any:
+    """Return self / abs(self), 0 at 0: the sign of a real number."""
+    if self.type is None or self.type.dtype.kind != "c":
+        return b.call("sign", (self,))
+    return over(b, self, length)
+
+
 @macro("hypot", "equal", "where", "div", "constant", "constant_like")
 def over_length(b: Builder, value: Any, x: Any, y: Any) -> Any:
     """Return value / hypot(x, y), and 0 where that is 0."""

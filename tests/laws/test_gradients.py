@@ -396,7 +396,7 @@ PLANTED = {
         (POINT, "fmax",
          "chosen(less_equal(self, other), self, other)",
          "heaviside(self - other, 1)"),
-        (POINT, "abs", "sign(self)", "copysign(1, self)"),
+        (POINT, "abs", "g * direction(self, result)", "g * copysign(1, self)"),
         (POINT, "relu", "heaviside(self, 0)", "heaviside(self, 1)"),
         (POINT, "hypot", "over(self, result)", "self / result"),
         (POINT, "div", "singular = true", "singular = false"),
