@@ -306,12 +306,15 @@ def check_point(laws, op, point):
     forward = compile(tangent(call.graph, call.flags))
     still = [np.zeros_like(array) for array in arrays]
     for i, argument in enumerate(op.arguments):
+        if argument.rule == "not_implemented":
+            continue
         wanted = np.broadcast_to(point["gradient"][argument.name], arrays[i].shape)
         np.testing.assert_array_equal(pulled[i], wanted)
         for at in np.ndindex(arrays[i].shape if given else (0,)):
             ways = [way.copy() for way in still]
             ways[i][at] = 1
-            moved = forward(*arrays, *ways)[1]
+            moving = [way for way, flag in zip(ways, call.flags, strict=True) if flag]
+            moved = forward(*arrays, *moving)[1]
             assert np.sum(given * moved) == wanted[at]
 
 

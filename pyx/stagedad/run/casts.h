@@ -75,15 +75,25 @@
 #define SAD_WRITE_c128(p, re_, im_) \
   (((sad_c128*)(p))->re = (double)(re_), ((sad_c128*)(p))->im = (double)(im_))
 
-/* Named loops sad_cast_FROM_TO. */
+#define SAD_SIZE(CODE, TYPE) sad_size_##CODE = sizeof(TYPE),
+enum { SAD_TYPES(SAD_SIZE) sad_size_end };
+
+/* Named loops sad_cast_FROM_TO; with steps that the compiler knows it uses vectors. */
+#define SAD_CAST_LOOP(FROM, TO, STEP, INTO)                                               \
+  for (i = 0; i < n; i++, source += STEP, target += INTO) {                               \
+    SAD_WRITE_##TO(target, SAD_REAL_PART_##FROM(source), SAD_IMAG_PART_##FROM(source));   \
+  }
 #define SAD_CAST(FROM, TO)                                                                \
   static int sad_cast_##FROM##_##TO(SAD_ARGS) {                                           \
     npy_intp n = dims[0], step = strides[0], to = strides[1], i;                          \
     const char* source = data[0];                                                         \
     char* target = data[1];                                                               \
     SAD_UNUSED;                                                                           \
-    for (i = 0; i < n; i++, source += step, target += to) {                               \
-      SAD_WRITE_##TO(target, SAD_REAL_PART_##FROM(source), SAD_IMAG_PART_##FROM(source)); \
+    if (step == sad_size_##FROM && to == sad_size_##TO) {                                 \
+      SAD_IN_STEP                                                                         \
+      SAD_CAST_LOOP(FROM, TO, sad_size_##FROM, sad_size_##TO)                             \
+    } else {                                                                              \
+      SAD_CAST_LOOP(FROM, TO, step, to)                                                   \
     }                                                                                     \
     return 0;                                                                             \
   }
