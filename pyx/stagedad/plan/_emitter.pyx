@@ -65,12 +65,13 @@ cdef class Emitter:
                 operands[k] = broadcast(operands[k], write.shape)
             strides = [(<View> item).get_strides() for item in operands]
             strides.append(write.get_strides())
-            # NumPy 2.4's isnan and its like write garbage into strided booleans.
+            # NumPy's isfinite, signbit and the like write garbage into strided booleans; its
+            # comparisons do not.
             n, steps, outer = loop_axes(
                 write.shape,
                 strides,
                 [(<View> item).itemsize for item in operands] + [write.itemsize],
-                kernel.ufunc is None or write.dtype.char != "?",
+                kernel.ufunc is None or inputs > 1 or write.dtype.char != "?",
             )
         if n <= short and kernel.short is not None:
             kernel = kernel.short

@@ -79,23 +79,23 @@
 enum { SAD_TYPES(SAD_SIZE) sad_size_end };
 
 /* Named loops sad_cast_FROM_TO; with steps that the compiler knows it uses vectors. */
-#define SAD_CAST_LOOP(FROM, TO, STEP, INTO)                                               \
-  for (i = 0; i < n; i++, source += STEP, target += INTO) {                               \
-    SAD_WRITE_##TO(target, SAD_REAL_PART_##FROM(source), SAD_IMAG_PART_##FROM(source));   \
+#define SAD_CAST_LOOP(FROM, TO, STEP, INTO)                                             \
+  for (i = 0; i < n; i++, source += STEP, target += INTO) {                             \
+    SAD_WRITE_##TO(target, SAD_REAL_PART_##FROM(source), SAD_IMAG_PART_##FROM(source)); \
   }
-#define SAD_CAST(FROM, TO)                                                                \
-  static int sad_cast_##FROM##_##TO(SAD_ARGS) {                                           \
-    npy_intp n = dims[0], step = strides[0], to = strides[1], i;                          \
-    const char* source = data[0];                                                         \
-    char* target = data[1];                                                               \
-    SAD_UNUSED;                                                                           \
-    if (step == sad_size_##FROM && to == sad_size_##TO) {                                 \
-      SAD_IN_STEP                                                                         \
-      SAD_CAST_LOOP(FROM, TO, sad_size_##FROM, sad_size_##TO)                             \
-    } else {                                                                              \
-      SAD_CAST_LOOP(FROM, TO, step, to)                                                   \
-    }                                                                                     \
-    return 0;                                                                             \
+#define SAD_CAST(FROM, TO)                                       \
+  static int sad_cast_##FROM##_##TO(SAD_ARGS) {                  \
+    npy_intp n = dims[0], step = strides[0], to = strides[1], i; \
+    const char* source = data[0];                                \
+    char* target = data[1];                                      \
+    SAD_UNUSED;                                                  \
+    if (step == sad_size_##FROM && to == sad_size_##TO) {        \
+      SAD_IN_STEP                                                \
+      SAD_CAST_LOOP(FROM, TO, sad_size_##FROM, sad_size_##TO)    \
+    } else {                                                     \
+      SAD_CAST_LOOP(FROM, TO, step, to)                          \
+    }                                                            \
+    return 0;                                                    \
   }
 SAD_CASTS(SAD_CAST)
 
