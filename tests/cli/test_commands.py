@@ -1,6 +1,8 @@
 """Tests of cli/commands.py and cli/doctor.py."""
 
 import json
+import subprocess
+import sys
 
 import stagedad as sd
 
@@ -24,3 +26,11 @@ def test_help_names_every_command(call):
 
 def test_unknown_command(refusal):
     assert "No such command 'trace'" in refusal("trace")
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "stagedad", "ops", "sinn"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "no op 'sinn': did you mean 'sin'?" in done.stderr
