@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from math import isfinite
+from collections.abc import Callable, Iterable, Mapping
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -24,9 +22,21 @@ from stagedad.ops import (  # noqa: F401 (register macros)
     macros,
     sequence_macros,
 )
-from stagedad.ops.expression import BINARY, ExpressionError, Scope, Signature, parse
+from stagedad.ops.expression import (
+    ARRAY,
+    BINARY,
+    ExpressionError,
+    Scope,
+    Signature,
+    gives,
+    parse,
+    read,
+)
+from stagedad.ops.literals import check_c, check_numpy, is_array, problem_of_literal
 from stagedad.ops.op import Formula
+from stagedad.ops.places import Places
 from stagedad.ops.rules import RULES as TYPE_RULES
+from stagedad.ops.toml import read_toml, texts_of
 
 Entry: TypeAlias = "dict[str, Any]"
 
@@ -36,12 +46,14 @@ TRAITS = (
     "reduction", "singular", "stepwise", "view",
 )  # fmt: skip
 VARIANTS = ("functional", "inplace", "out")
+OUTPUTS = ("differentiable", "integral", "boolean", "aux", "detached")
 FLAGS = {"singular": bool, "complex": bool, "may_fail": bool, "random": bool}
 FACTS = {"batch": str, "effect": str, "forwards": str, "source": str, "notes": str}
 KEYS: dict[str, type | tuple[type, ...]] = {
     "signature": str, "type": str, "numpy": str, "aliases": list, "expr": str,
     "flops": (int, str), "traits": list, "variants": list, "view_of": str, "points": list,
-    "partial": dict, "vjp": (dict, str), "jvp": str, "domain": dict, **FLAGS, **FACTS,
+    "partial": dict, "vjp": (dict, str), "jvp": str, "domain": dict, "outputs": dict,
+    **FLAGS, **FACTS,
 }  # fmt: skip
 
 
@@ -50,14 +62,14 @@ def load(paths: Iterable[Path]) -> dict[str, Entry]:
 
     Raises: DeclarationError at the first thing that is wrong.
     """
-    return load_texts({path.name: path.read_text(encoding="utf-8") for path in paths})
+    return load_texts(texts_of(paths))
 
 
 def load_texts(texts: Mapping[str, str]) -> dict[str, Entry]:
     """Return the entries of `texts` (file name -> TOML), as `load` does."""
     drafts: dict[str, _Draft] = {}
     for file, text in texts.items():
-        for kind, raw in _read(file, text).items():
+        for kind, raw in read_toml(file, text).items():
             draft = _Draft(file, text, kind, raw)
             if kind in drafts:
                 draft.fail("signature", f"declared in {drafts[kind].file} already")
@@ -71,17 +83,6 @@ def load_texts(texts: Mapping[str, str]) -> dict[str, Entry]:
     for kind, order in _orders(entries).items():
         entries[kind]["max_order"] = order
     return entries
-
-
-def _read(file: str, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+), column (\d+)", str(error))
-        line, column = map(int, place.groups()) if place else (None, None)
-        where = f"{file}:{line}:{column}" if place else file
-        problem = f"{where}: not TOML: {str(error).split(' (at')[0]}"
-        raise DeclarationError(problem, file=file, line=line, column=column) from None
 
 
 def _check_aliases(drafts: Mapping[str, _Draft]) -> None:
@@ -112,6 +113,8 @@ def _orders(entries: Mapping[str, Entry]) -> dict[str, int | None]:
                 order = 0.0
             else:
                 order = 1 + min((orders[use] for use in uses[kind]), default=float("inf"))
+                # An auxiliary result has no derivative, so that what reads it has none more.
+                order = min(order, 1.0 if _reads_aux(entries[kind]) else inf)
             if order < orders[kind]:
                 orders[kind], changed = order, True
     return {
@@ -120,10 +123,18 @@ def _orders(entries: Mapping[str, Entry]) -> dict[str, int | None]:
 
 
 def _uses(entry: Entry) -> set[str]:
+    return {use for _, _, _, uses in _formulas(entry) for use in uses}
+
+
+def _reads_aux(entry: Entry) -> bool:
+    kinds = entry["facts"].get("outputs", {})
+    reads = {name for _, _, reads, _ in _formulas(entry) for name in reads}
+    return any(kinds.get(name) == "aux" for name in reads)
+
+
+def _formulas(entry: Entry) -> list[tuple[Any, ...]]:
     formulas = [*entry["partials"].values(), *entry["vjps"].values()]
-    if isinstance(entry["jvp"], tuple):
-        formulas.append(entry["jvp"])
-    return {use for _, _, _, uses in formulas for use in uses}
+    return [*formulas, entry["jvp"]] if isinstance(entry["jvp"], tuple) else formulas
 
 
 class _Draft:
@@ -138,8 +149,10 @@ class _Draft:
         self, key: str | None, problem: str, hint: str | None = None, offset: int | None = None
     ) -> NoReturn:
         """Raise the error, pointing at `offset` of the value of `key`."""
-        line, column = _place(self.text, self.kind, key, offset)
-        where = f"{self.kind}: {key}" if key else self.kind
+        path = (self.kind, *key.split(".", 1)) if key else (self.kind,)
+        line, column = Places(self.text).find(path, offset)
+        names = [self.kind, key] if key else [self.kind]
+        where = ": ".join(name if name.isprintable() else ascii(name) for name in names)
         raise DeclarationError(
             f"{self.file}:{line}:{column}: {where}: {problem}",
             op=self.kind, hint=hint, file=self.file, entry=self.kind, key=key,
@@ -156,13 +169,20 @@ class _Draft:
                 self.fail(key, f"wrong type: {type(value).__name__}")
         if not self.kind.isidentifier():
             self.fail(None, "not a name")
+        if self.kind in MACROS:
+            self.fail(None, "is the name of a macro, which formulas mean by it")
         for key, known in (("traits", TRAITS), ("variants", VARIANTS)):
-            for name in self.raw.get(key, ()):
+            names = self.raw.get(key, ())
+            for name in names:
                 if name not in known:
                     self.fail(key, f"unknown: {name!r}", suggestion(str(name), known))
+                if names.count(name) > 1:
+                    self.fail(key, f"{name!r} twice")
         for alias in self.raw.get("aliases", ()):
-            if not isinstance(alias, str):
+            if not isinstance(alias, str) or not alias.isidentifier():
                 self.fail("aliases", f"not a name: {alias!r}")
+        if "numpy" in self.raw:
+            self.checked("numpy", check_numpy, self.raw["numpy"])
         self.type_rule = self.raw.get("type", self.kind)
         if self.type_rule not in TYPE_RULES:
             key = "type" if "type" in self.raw else "signature"
@@ -177,19 +197,22 @@ class _Draft:
         text = self.raw.get("signature")
         if text is None:
             self.fail(None, "missing signature")
+        hint = "as 'name(self, *, axis=None) -> result'"
         try:
-            definition = ast.parse(f"def {text}: pass").body[0]
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            offset = max((getattr(error, "offset", None) or 5) - 5, 0)
-            self.fail(
-                "signature",
-                "not a signature",
-                "as 'name(self, *, axis=None) -> result'",
-                offset,
-            )
-        if not isinstance(definition, ast.FunctionDef) or definition.name != self.kind:
+            (definition,) = vars(read(text, "exec", "def ", ": pass"))["body"]
+            (body,) = definition.body
+        except ExpressionError as error:
+            self.fail("signature", f"not a signature: {error.problem}", hint, error.offset)
+        except ValueError:  # there is more than a signature
+            self.fail("signature", "not a signature", hint)
+        if not isinstance(body, ast.Pass) or getattr(definition, "type_params", None):
+            self.fail("signature", "not a signature", hint)
+        if definition.name != self.kind:
             self.fail("signature", f"is not of '{self.kind}'")
         spec = definition.args
+        for argument in (*spec.args, *spec.kwonlyargs, *filter(None, [spec.vararg])):
+            if argument.annotation:
+                self.fail("signature", f"'{argument.arg}' has an annotation", hint)
         if spec.posonlyargs or spec.kwarg or spec.defaults:
             self.fail("signature", "operands have no defaults; attributes stand after *")
         self.operands = [(argument.arg, False) for argument in spec.args]
@@ -199,8 +222,12 @@ class _Draft:
         for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             try:
                 value = () if default is None else (ast.literal_eval(default),)
-            except (ValueError, RecursionError, MemoryError):
+                hash(value)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 self.fail("signature", f"default of '{argument.arg}' is not a literal")
+            problem = problem_of_literal(value)
+            if problem:
+                self.fail("signature", f"default of '{argument.arg}' is {problem}")
             self.attributes.append((argument.arg, value))
         self.results = self._read_results(definition.returns)
         names = [name for name, _ in (*self.operands, *self.attributes)] + self.results
@@ -226,11 +253,14 @@ class _Draft:
         has_list = any(is_list for _, is_list in self.operands)
         required = frozenset(name for name, default in self.attributes if not default)
         names = tuple(name for name, _ in self.attributes)
-        return Signature((count, None if has_list else count), names, required)
+        what = "list" if self.returns_list or len(self.results) > 1 else "array"
+        most = None if has_list else count
+        return Signature((count, most), names, required, gives=what)
 
     def entry(self, ops: Mapping[str, Signature]) -> Entry:
         """Return the checked entry: the fields of `Op` as literals."""
         raw = self.raw
+        self.kinds = self._outputs()
         partials, vjps, rules = self._derivatives(ops)
         jvp = self._jvp(ops, partials, rules)
         traits = set(raw.get("traits", ()))
@@ -239,10 +269,7 @@ class _Draft:
             traits.add("elementwise")
         if "elementwise" in traits and not {"expr", "flops"} <= raw.keys():
             self.fail(None, "an elementwise op needs expr and flops")
-        if raw.get("singular") and not partials:
-            self.fail("singular", "means partials, and there are none")
-        if "view_of" in raw and raw["view_of"] not in dict(self.operands):
-            self.fail("view_of", f"no argument '{raw['view_of']}'")
+        self._check_policy(traits, partials, rules)
         return {
             "kind": self.kind,
             "family": self.file.removesuffix(".toml"),
@@ -266,8 +293,66 @@ class _Draft:
             "aliases": tuple(raw.get("aliases", ())),
             "variants": tuple(raw.get("variants", ("functional",))),
             "view_of": raw.get("view_of"),
-            "facts": {key: raw[key] for key in (*FACTS, "may_fail") if key in raw},
+            "facts": {key: raw[key] for key in (*FACTS, "may_fail", "outputs") if key in raw},
         }
+
+    def checked(self, key: str, check: Callable[..., None], *arguments: Any) -> None:
+        """Call `check`, whose error becomes one about `key`."""
+        try:
+            check(*arguments)
+        except ExpressionError as error:
+            self.fail(key, error.problem, error.hint, error.offset)
+
+    def _outputs(self) -> dict[str, str]:
+        """Return the kind of each result; differentiable where the entry says nothing."""
+        given: dict[str, str] = self.raw.get("outputs", {})
+        for name, kind in given.items():
+            if name not in self.results:
+                hint = suggestion(name, self.results)
+                self.fail(f"outputs.{name}", f"no result '{name}'", hint)
+            if kind not in OUTPUTS:
+                hint = suggestion(str(kind), OUTPUTS)
+                self.fail(f"outputs.{name}", f"unknown: {kind!r}", hint)
+        return dict.fromkeys(self.results, OUTPUTS[0]) | given
+
+    def _differentiable(self) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind == OUTPUTS[0]]
+
+    def _check_policy(
+        self, traits: set[str], partials: Mapping[str, Formula], rules: Mapping[str, str]
+    ) -> None:
+        """Check that what the entry says of the op goes together."""
+        raw, operands, is_single = self.raw, dict(self.operands), len(self.results) == 1
+        is_single = is_single and not self.returns_list
+        if "singular" in traits and not partials:
+            key = "singular" if raw.get("singular") else "traits"
+            self.fail(key, "means partials, and there are none")
+        if partials and not ("elementwise" in traits and is_single):
+            self.fail("partial", "of an op that is not elementwise with one result")
+        for trait in ("comparison", "stepwise"):
+            if trait in traits and "formula" in rules.values():
+                self.fail("traits", f"{trait}: the result is locally constant, but has a rule")
+        if "commutative" in traits and list(operands.values()) != [False, False]:
+            self.fail("traits", "commutative: takes two operands")
+        viewed = raw.get("view_of")
+        if viewed is not None and viewed not in operands:
+            self.fail("view_of", f"no argument '{viewed}'", suggestion(viewed, operands))
+        if viewed is not None and operands[viewed]:
+            self.fail("view_of", f"'{viewed}' is a list")
+        if ("view" in traits) != (viewed is not None):
+            key = "traits" if viewed is None else "view_of"
+            self.fail(key, "the trait view and view_of go together")
+        variants = raw.get("variants", VARIANTS[:1])
+        if VARIANTS[0] not in variants:
+            self.fail("variants", "without functional")
+        if len(variants) > 1 and not (is_single and operands and viewed is None):
+            self.fail("variants", "inplace and out are of ops with operands and one new result")
+        for name in raw.get("forwards", "").split():
+            if name not in dict(self.attributes):
+                hint = suggestion(name, dict(self.attributes))
+                self.fail("forwards", f"no attribute '{name}'", hint)
+        if "expr" in raw:
+            self.checked("expr", check_c, raw["expr"], len(operands))
 
     def _derivatives(
         self, ops: Mapping[str, Signature]
@@ -310,10 +395,19 @@ class _Draft:
         self, key: str, text: str, section: str, ops: Mapping[str, Signature]
     ) -> Formula:
         cotangents: set[str] = set()
+        active = self._differentiable()
+        if not active:
+            self.fail(key, "of an op without a differentiable result")
         if section == "vjp":
             many = len(self.results) > 1
-            cotangents = {f"g_{name}" for name in self.results} if many else {"g"}
-        formula, mentioned = self._formula(key, text, cotangents, ops)
+            cotangents = {f"g_{name}" for name in active} if many else {"g"}
+        lists = cotangents if self.returns_list else set()
+        formula, mentioned, found = self._formula(key, text, cotangents, ops, lists)
+        is_list = dict(self.operands)[key.partition(".")[2]]
+        wanted = ("a list", "a tuple", None) if is_list else (ARRAY, None)
+        if found not in wanted:
+            hint = "one cotangent for each, as a list" if is_list else None
+            self.fail(key, f"gives {found}", hint)
         for name in sorted(cotangents - mentioned):
             self.fail(key, f"never uses '{name}'", "the gradient of that result would be lost")
         return formula
@@ -326,36 +420,63 @@ class _Draft:
     ) -> Formula | str | None:
         text = self.raw.get("jvp")
         active = [name for name, rule in rules.items() if rule == "formula"]
+        if "aux" in self.kinds.values():  # it would move, and nothing tells how
+            if text is not None:
+                self.fail("jvp", "an op with an auxiliary result refuses forward mode")
+            return None
         if text is None:
             if active and not partials:
                 self.fail(None, "no jvp", 'a formula, or "linear"')
             return None
         if partials or not active:
             self.fail("jvp", "follows from the partials" if partials else "without a vjp")
+        moving = self._differentiable()
         if text == "linear":
             if "linear" not in self.raw.get("traits", ()):
                 self.fail("jvp", "of an op without the trait linear")
+            if len(moving) < len(self.results):
+                self.fail("jvp", "linear, but not every result is differentiable")
             return "linear"
         tangents = {f"{name}_t" for name in active}
-        formula, mentioned = self._formula("jvp", text, tangents, ops)
+        lists = {f"{name}_t" for name, is_list in self.operands if is_list}
+        formula, mentioned, found = self._formula("jvp", text, tangents, ops, lists)
+        is_single = len(self.results) == 1 and not self.returns_list
+        if found not in ((ARRAY, None) if is_single else ("a list", "a tuple", None)):
+            hint = None if is_single else "a tuple of one tangent for each result"
+            self.fail("jvp", f"gives {found}", hint)
+        parts = formula.tree[1] if formula.tree[0] == "tuple" else moving
+        if len(parts) != len(moving) and not self.returns_list:
+            problem = f"gives {len(parts)} tangents for {len(moving)} results"
+            self.fail("jvp", problem, f"of {', '.join(moving)}")
         for name in sorted(tangents - mentioned):
             self.fail("jvp", f"never uses '{name}'")
         return formula
 
     def _formula(
-        self, key: str, text: str, gradients: set[str], ops: Mapping[str, Signature]
-    ) -> tuple[Formula, frozenset[str]]:
+        self,
+        key: str,
+        text: str,
+        gradients: set[str],
+        ops: Mapping[str, Signature],
+        lists: set[str],
+    ) -> tuple[Formula, frozenset[str], str | None]:
+        """Return the formula, the names that it mentions, and what it gives."""
+        several = {name for name, is_list in self.operands if is_list}
+        several |= set(self.results) if self.returns_list else set()
         scope = Scope(
             frozenset(name for name, _ in self.operands) | frozenset(self.results),
             frozenset(name for name, _ in self.attributes),
             frozenset(gradients),
             ops,
             MACROS,
+            frozenset(several | lists),
         )
         try:
-            return parse(text, scope)
+            formula, mentioned = parse(text, scope)
         except ExpressionError as error:
-            self.fail(key, error.problem, error.hint, error.offset)
+            hint = suggestion(text, RULES) if key != "jvp" else suggestion(text, ["linear"])
+            self.fail(key, error.problem, hint or error.hint, error.offset)
+        return formula, mentioned, gives(formula.tree, scope)
 
     def _flops(self) -> int | tuple[Any, ...] | None:
         """Return the number of operations an element, or the formula for those of a node."""
@@ -363,6 +484,7 @@ class _Draft:
         if not isinstance(given, str):
             if given is not None and given < 0:
                 self.fail("flops", f"negative: {given}")
+            self._check_literal("flops", given)
             return given
         tensors = frozenset(name for name, _ in self.operands) | frozenset(self.results)
         others = frozenset(name for name, _ in self.attributes)
@@ -374,7 +496,14 @@ class _Draft:
             self.fail("flops", error.problem, error.hint, error.offset)
         for name in sorted(formula.reads):
             self.fail("flops", f"reads the value of '{name}'", "sizes and shapes only")
+        if gives(formula.tree, scope) not in (ARRAY, None):
+            self.fail("flops", f"gives {gives(formula.tree, scope)}")
         return _literal(formula)
+
+    def _check_literal(self, key: str, value: Any, finite: bool = True) -> None:
+        problem = problem_of_literal(value, finite=finite)
+        if problem:
+            self.fail(key, problem)
 
     def _points(self) -> tuple[dict[str, Any], ...]:
         names = {name for name, _ in self.operands}
@@ -384,8 +513,20 @@ class _Draft:
             unknown = point.keys() - {"at", "gradient", "attributes", "cotangent"}
             if unknown:
                 self.fail("points", f"unknown: {', '.join(sorted(unknown))}")
+            self._check_literal("points", point, finite=False)
+            tables = [point[key] for key in ("at", "gradient", "attributes") if key in point]
+            if not all(isinstance(table, dict) for table in tables):
+                self.fail("points", "at, gradient and attributes are tables")
             if set(point["at"]) != names or not set(point["gradient"]) <= names:
                 self.fail("points", f"is not about {', '.join(sorted(names))}")
+            numbers = [*point["at"].values(), *point["gradient"].values()]
+            for value in (*numbers, point.get("cotangent", 1)):
+                if not is_array(value):
+                    self.fail("points", f"not an array: {value!r}")
+            for name in point.get("attributes", ()):
+                if name not in dict(self.attributes):
+                    hint = suggestion(name, dict(self.attributes))
+                    self.fail("points", f"no attribute '{name}'", hint)
         points: tuple[dict[str, Any], ...] = _finite(tuple(self.raw.get("points", ())))
         return points
 
@@ -396,6 +537,10 @@ class _Draft:
                 self.fail(f"domain.{name}", f"no argument '{name}'", suggestion(name, names))
             if not isinstance(bounds, list) or len(bounds) != 2:
                 self.fail(f"domain.{name}", "is not [low, high]")
+            self._check_literal(f"domain.{name}", bounds)
+            numbers = [bound for bound in bounds if type(bound) in (int, float)]
+            if len(numbers) < 2 or numbers[0] > numbers[1]:
+                self.fail(f"domain.{name}", f"is not [low, high]: {bounds}")
         return {name: tuple(bounds) for name, bounds in self.raw.get("domain", {}).items()}
 
 
@@ -416,35 +561,13 @@ def _literal(formula: Formula) -> tuple[Any, ...]:
     return (formula.text, formula.tree, reads, uses)
 
 
-def _place(text: str, kind: str, key: str | None, offset: int | None) -> tuple[int, int]:
-    """Return line and column, from 1, of a key or of `offset` in its value.
-
-    tomllib keeps no places, so the text is searched: for the header, then the key.
-    """
-    lines = text.splitlines()
-    header = re.compile(rf"\s*\[\s*[\"']?{re.escape(kind)}[\"']?\s*(\.\s*([\w.]+)\s*)?\]")
-    number, section = 0, ""
-    found: tuple[int, int] | None = None
-    for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith("["):
-            match = header.match(line)
-            section = (f"{match[2]}." if match and match[2] else "") if match else "?"
-            if match and found is None:
-                found = (number, 1)
-        elif key is not None and section != "?" and found:
-            match = re.match(r"\s*([\w.\"']+)\s*=\s*([\"']{0,3})", line)
-            if match and section + re.sub(r"[\"' ]", "", match[1]) == key:
-                start = match.start(1) if offset is None else match.end() + offset
-                return number, start + 1
-    return found or (1, 1)
-
-
 def _macros() -> dict[str, Signature]:
     """Return how the macros are called, from their Python signatures."""
     result = {}
     for name, macro in macros.MACROS.items():
         count = len(inspect.signature(macro.function).parameters) - macro.implicit
-        result[name] = Signature((count, count), uses=frozenset(macro.uses))
+        what = None if macro.implicit else "metadata"
+        result[name] = Signature((count, count), uses=frozenset(macro.uses), gives=what)
     return result
 
 

@@ -11,5 +11,6 @@ RULES: dict[str, Callable[..., Any]] = {
     name: rule
     for module in (type_rules, sequence_rules, linalg_rules, fft_rules, random_rules)
     for name, rule in vars(module).items()
-    if getattr(rule, "__annotations__", {}).get("return") == "Results"
+    if not name.startswith("_")
+    and getattr(rule, "__annotations__", {}).get("return") == "Results"
 }

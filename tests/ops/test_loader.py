@@ -68,8 +68,9 @@ def test_reads_lists_of_results():
     text = """
 [split]
 signature = "split(self, *, sections) -> (*parts,)"
-vjp.self = "g"
-jvp = "self_t"
+vjp.self = "join(g, parts.shape, self.shape, sections, 0)"
+jvp = "linear"
+traits = ["linear"]
 """
     entry = load(text)["split"]
     assert (entry["results"], entry["returns_list"]) == (("parts",), True)
@@ -221,7 +222,7 @@ def test_several_results_have_a_cotangent_each():
 [same]
 signature = "same(self) -> (q, r)"
 vjp.self = "{}"
-jvp = "self_t"
+jvp = "(self_t, self_t)"
 """
     assert "never uses 'g_r'" in str(failure(text.format("g_q")))
     assert "unknown name 'g'" in str(failure(text.format("g")))
