@@ -14,7 +14,6 @@ from stagedad.front.elementwise import UFUNCS, has_traced
 from stagedad.front.late import record_call
 from stagedad.front.location import user_location
 from stagedad.ops import Op, kind_of
-from stagedad.ops.macros import MACROS
 from stagedad.ops.registry import declare
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 Formulas: TypeAlias = "Sequence[str] | Mapping[str, str] | None"
 
-_RESERVED = frozenset({"param", "return", "constant", *MACROS})
+_RESERVED = frozenset({"param", "return", "constant"})
 _LETTERS = ("x", "y", "z")
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 

@@ -24,7 +24,7 @@ from stagedad.ir._blocks import Block
 from stagedad.ir._graph import Graph, frozen_copy
 from stagedad.ir._handles import Node, Value
 from stagedad.ir._held import held_graphs
-from stagedad.ops.expression import python_expression
+from stagedad.ops.reading import python_expression
 from stagedad.types import CODES, TensorType, dtype_code, parse_type
 
 __all__ = ["parse_graph", "print_graph"]

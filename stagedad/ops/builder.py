@@ -138,6 +138,10 @@ class Builder:
         """
         if dtype is None or value is ZERO:
             return value
+        if isinstance(value, NUMBER):
+            if value == 0:
+                return ZERO
+            raise DeclarationError(f"astype: of a number only: {value}", op="astype")
         if dtype.kind not in "fc":
             return ZERO
         if value.type is not None and value.type.dtype.kind == "c" and dtype.kind != "c":

@@ -17,6 +17,9 @@ Types: TypeAlias = "Sequence[TensorType | None]"
 Attributes: TypeAlias = "Mapping[str, Any]"
 Results: TypeAlias = "tuple[TensorType | None, ...]"
 
+CALLED = frozenset({"any_ufunc", "called", "told"})
+"""The rules of this module: they ask functions that only ops made at run time have."""
+
 
 def any_ufunc(op: Op, types: Types, attributes: Attributes) -> Results:
     """Broadcast the shapes and ask the ufunc for the dtypes of its results.

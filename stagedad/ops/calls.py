@@ -22,7 +22,8 @@ def call_signature(entry: Entry) -> Signature:
     has_list = any(is_list for _, is_list, _ in entry["arguments"])
     required = frozenset(name for name, default in entry["attributes"] if not default)
     names = tuple(name for name, _ in entry["attributes"])
-    return Signature((count, None if has_list else count), names, required)
+    what = "list" if entry["returns_list"] or len(entry["results"]) > 1 else "array"
+    return Signature((count, None if has_list else count), names, required, gives=what)
 
 
 def _macros() -> dict[str, Signature]:
@@ -30,7 +31,8 @@ def _macros() -> dict[str, Signature]:
     result = {}
     for name, macro in macros.MACROS.items():
         count = len(inspect.signature(macro.function).parameters) - macro.implicit
-        result[name] = Signature((count, count), uses=frozenset(macro.uses))
+        what = None if macro.implicit else "metadata"  # those may give tuples
+        result[name] = Signature((count, count), uses=frozenset(macro.uses), gives=what)
     return result
 
 

@@ -19,11 +19,11 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from threading import Lock
 from typing import Any
 
 from stagedad.errors import suggestion
 from stagedad.ops.op import Formula, Tree
+from stagedad.ops.reading import ExpressionError, read
 
 BINARY = {
     ast.Add: "add",
@@ -44,16 +44,12 @@ COMPARE = {
     ast.IsNot: "is not",
 }
 METADATA = ("shape", "dtype", "ndim", "size")
-LONGEST = 1000
-"""Characters of a formula; keeps parser and interpreter off their recursion limits."""
-
-
-class ExpressionError(Exception):
-    """A formula that is not one; `offset` is the place in its text."""
-
-    def __init__(self, problem: str, offset: int = 0, hint: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.offset, self.hint = problem, offset, hint
+ARRAY = "an array"
+DEEPEST = 64
+"""Nodes below one another; keeps the interpreter, and who imports the table, off theirs."""
+CONDITION, ATTRIBUTE = "decided by", "an attribute that is"
+MOST_WHOLE = 2**64
+"""What an integer of a declaration may be; no array holds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +62,8 @@ class Signature:
     required: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
     """What a macro emits."""
+    gives: str | None = "array"
+    """What comes of the call: an array, a list of them, metadata; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +78,48 @@ class Scope:
     """Cotangents or tangents."""
     ops: Mapping[str, Signature]
     macros: Mapping[str, Signature]
+    lists: frozenset[str] = frozenset()
+    """Which of the tensors and gradients stand for several."""
 
 
-def python_expression(text: str) -> ast.expr:
-    """Parse one Python expression, in one thread at a time.
+def _offset(text: str, error: ExpressionError) -> int:
+    """Return the offset in characters of what the parser tells in lines and bytes."""
+    if error.node is None:
+        return error.offset
+    lines = text.split("\n")[: error.node.lineno]
+    start = sum(len(line) + 1 for line in lines[:-1])
+    return start + len(lines[-1].encode()[: error.node.col_offset].decode(errors="ignore"))
 
-    CPython 3.11 counts the depth of syntax trees for all threads together, and raises
-    SystemError where two make one at a time.
+
+def gives(tree: Tree, scope: Scope) -> str | None:
+    """Return what an expression gives: ARRAY (or a number), "a list", "a shape", "None", ...
+
+    None where only its expansion can tell, as of attributes and macros.
     """
-    with PARSING:
-        return ast.parse(text, mode="eval").body
+    word = tree[0]
+    if word == "literal":
+        return "None" if tree[1] is None else ARRAY
+    if word == "meta":
+        is_number = tree[2] in ("ndim", "size") and tree[1] not in scope.lists
+        return ARRAY if is_number else f"a {tree[2]}"
+    if word == "name":
+        if tree[1] in scope.others:
+            return None
+        return "a list" if tree[1] in scope.lists else ARRAY
+    if word in ("call", "macro"):
+        signature = (scope.ops if word == "call" else scope.macros)[tree[1]]
+        return {"array": ARRAY, "list": "a list"}.get(signature.gives or "")
+    if word == "if":
+        branches = [gives(tree[2], scope), gives(tree[3], scope)]
+        others = [each for each in branches if each not in (None, ARRAY)]
+        return others[0] if others else ARRAY if branches == [ARRAY, ARRAY] else None
+    return "a tuple" if word == "tuple" else ARRAY
 
 
-PARSING = Lock()
+def _other(tree: Tree, scope: Scope) -> str | None:
+    """Return what an expression gives where that is known to be no array."""
+    found = gives(tree, scope)
+    return None if found == ARRAY else found
 
 
 def parse(text: str, scope: Scope) -> tuple[Formula, frozenset[str]]:
@@ -100,19 +127,15 @@ def parse(text: str, scope: Scope) -> tuple[Formula, frozenset[str]]:
 
     Raises: ExpressionError with the offset, if `text` is no formula.
     """
-    if len(text) > LONGEST:
-        raise ExpressionError(f"longer than {LONGEST} characters", LONGEST)
-    try:
-        tree = python_expression(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        offset = max((getattr(error, "offset", None) or 1) - 1, 0)
-        reason = getattr(error, "msg", None) or error
-        raise ExpressionError(f"not an expression: {reason}", offset) from None
+    tree = read(text, "eval")
+    assert isinstance(tree, ast.Expression)
     parser = _Parser(scope)
     try:
-        parsed = parser.node(tree)
+        parsed = parser.node(tree.body)
     except RecursionError:
         raise ExpressionError("nested too deeply") from None
+    except ExpressionError as error:
+        raise ExpressionError(error.problem, _offset(text, error), error.hint) from None
     mentioned = frozenset(parser.mentioned)
     reads = frozenset(parser.reads)
     return Formula(text, parsed, reads, frozenset(parser.uses)), mentioned
@@ -126,13 +149,23 @@ class _Parser:
         self.reads: set[str] = set()
         self.uses: set[str] = set()
         self.mentioned: set[str] = set()
-        self.only_metadata = False
+        self.only_metadata = ""
+        self.depth = 0
 
     def node(self, node: ast.expr) -> Tree:
+        if self.depth == DEEPEST:
+            raise ExpressionError("nested too deeply", node)
+        self.depth += 1
+        try:
+            return self._visit(node)
+        finally:
+            self.depth -= 1
+
+    def _visit(self, node: ast.expr) -> Tree:
         visit = getattr(self, f"_{type(node).__name__}", None)
         if visit is None:
             what = type(node).__name__
-            raise ExpressionError(f"not allowed in a formula: {what}", node.col_offset)
+            raise ExpressionError(f"not allowed in a formula: {what}", node)
         parsed: Tree = visit(node)
         return parsed
 
@@ -142,17 +175,13 @@ class _Parser:
             return ("literal", value)
         if isinstance(value, int | float | complex):
             return self._finite(("number", value), node)
-        raise ExpressionError(f"not a number: {value!r}", node.col_offset)
+        raise ExpressionError(f"not a number: {value!r}", node)
 
     def _Name(self, node: ast.Name) -> Tree:  # noqa: N802
         name, scope = node.id, self.scope
         if name in scope.tensors or name in scope.gradients:
             if self.only_metadata:
-                raise ExpressionError(
-                    f"decided by the value of '{name}'",
-                    node.col_offset,
-                    "conditions see shapes, dtypes and attributes only; use where(...)",
-                )
+                self._refuse_array(f"the value of '{name}'", node)
             (self.reads if name in scope.tensors else self.mentioned).add(name)
         elif name not in scope.others:
             self._unknown("name", name, node, scope.tensors | scope.gradients | scope.others)
@@ -161,38 +190,42 @@ class _Parser:
 
     def _Attribute(self, node: ast.Attribute) -> Tree:  # noqa: N802
         if not isinstance(node.value, ast.Name):
-            raise ExpressionError("attribute of an expression", node.col_offset)
+            raise ExpressionError("attribute of an expression", node)
         name = node.value.id
         if name not in self.scope.tensors and name not in self.scope.gradients:
             self._unknown("tensor", name, node, self.scope.tensors | self.scope.gradients)
         if node.attr not in METADATA:
             self._unknown("attribute", node.attr, node, METADATA)
-        self.mentioned.add(name)
         return ("meta", name, node.attr)
 
     def _BinOp(self, node: ast.BinOp) -> Tree:  # noqa: N802
         kind = BINARY.get(type(node.op))
         if kind is None:
             what = type(node.op).__name__
-            raise ExpressionError(f"not allowed in a formula: {what}", node.col_offset)
+            raise ExpressionError(f"not allowed in a formula: {what}", node)
         self._use(kind, node)
         self.uses |= {"constant", "constant_like"} & self.scope.ops.keys()
-        return self._finite(("binary", kind, self.node(node.left), self.node(node.right)), node)
+        return self._finite(
+            ("binary", kind, self._operand(node.left), self._operand(node.right)), node
+        )
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Tree:  # noqa: N802
         if isinstance(node.op, ast.USub):
             self._use("neg", node)
-            return ("negative", self.node(node.operand))
+            return ("negative", self._operand(node.operand))
         if isinstance(node.op, ast.Not):
             return ("not", self._metadata(node.operand))
         what = type(node.op).__name__
-        raise ExpressionError(f"not allowed in a formula: {what}", node.col_offset)
+        raise ExpressionError(f"not allowed in a formula: {what}", node)
 
     def _Compare(self, node: ast.Compare) -> Tree:  # noqa: N802
         symbol = COMPARE.get(type(node.ops[0]))
         if len(node.ops) != 1 or symbol is None:
-            raise ExpressionError("not a plain comparison", node.col_offset)
+            raise ExpressionError("not a plain comparison", node)
         left, right = self._metadata(node.left), self._metadata(node.comparators[0])
+        is_order = symbol.startswith(("<", ">"))
+        if is_order and (_other(left, self.scope) or _other(right, self.scope)):
+            raise ExpressionError("not of numbers", node)
         return ("compare", symbol, left, right)
 
     def _BoolOp(self, node: ast.BoolOp) -> Tree:  # noqa: N802
@@ -207,12 +240,12 @@ class _Parser:
 
     def _Call(self, node: ast.Call) -> Tree:  # noqa: N802
         if not isinstance(node.func, ast.Name):
-            raise ExpressionError("call of an expression", node.col_offset)
+            raise ExpressionError("call of an expression", node)
         name = node.func.id
         if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
             keyword.arg is None for keyword in node.keywords
         ):
-            raise ExpressionError("starred argument", node.col_offset)
+            raise ExpressionError("starred argument", node)
         if name in self.scope.macros:
             return self._macro(name, node)
         if name in self.scope.ops:
@@ -223,37 +256,42 @@ class _Parser:
         signature = self.scope.macros[name]
         least, most = signature.operands
         if node.keywords:
-            raise ExpressionError(f"{name} takes no keywords", node.col_offset)
+            raise ExpressionError(f"{name} takes no keywords", node)
         if not least <= len(node.args) <= (least if most is None else most):
             problem = f"{name} takes {least} arguments: {len(node.args)}"
-            raise ExpressionError(problem, node.col_offset)
+            raise ExpressionError(problem, node)
+        if self.only_metadata and signature.gives != "metadata":
+            self._refuse_array(f"what {name} gives", node)
         self.uses |= signature.uses & self.scope.ops.keys()
         return ("macro", name, tuple(self.node(argument) for argument in node.args))
 
     def _op(self, name: str, node: ast.Call) -> Tree:
         """Parse a call of an op; arguments after the operands are attributes in order."""
         signature = self.scope.ops[name]
+        if self.only_metadata:
+            self._refuse_array(f"what {name} gives", node)
         least, most = signature.operands
         count = len(node.args) if most is None else min(len(node.args), most)
         rest = node.args[count:]
         if count < least or len(rest) > len(signature.attributes):
             problem = f"{name} takes {least} operands: {len(node.args)}"
-            raise ExpressionError(problem, node.col_offset)
-        operands = tuple(self.node(argument) for argument in node.args[:count])
+            raise ExpressionError(problem, node)
+        operands = tuple(self._operand(argument) for argument in node.args[:count])
         if operands and all(number_of(operand) is not None for operand in operands):
-            raise ExpressionError(f"{name} of numbers only", node.col_offset, "write its value")
-        attributes = dict(zip(signature.attributes, map(self.node, rest), strict=False))
+            raise ExpressionError(f"{name} of numbers only", node, "write its value")
+        given = [self._metadata(argument, ATTRIBUTE) for argument in rest]
+        attributes = dict(zip(signature.attributes, given, strict=False))
         for keyword in node.keywords:
             key = str(keyword.arg)
             if key not in signature.attributes:
                 self._unknown(f"attribute of {name}", key, keyword.value, signature.attributes)
             if key in attributes:
-                raise ExpressionError(f"{name} gets {key} twice", keyword.value.col_offset)
-            attributes[key] = self.node(keyword.value)
+                raise ExpressionError(f"{name} gets {key} twice", keyword.value)
+            attributes[key] = self._metadata(keyword.value, ATTRIBUTE)
         missing = signature.required - attributes.keys()
         if missing:
             problem = f"{name} needs {', '.join(sorted(missing))}"
-            raise ExpressionError(problem, node.col_offset)
+            raise ExpressionError(problem, node)
         self.uses.add(name)
         self.uses |= {_LIKE.get(name, name)} & self.scope.ops.keys()
         return ("call", name, operands, tuple(attributes.items()))
@@ -265,13 +303,29 @@ class _Parser:
             good = number is None or isfinite(abs(number))
         except (ArithmeticError, TypeError):
             good = False
+        if good and isinstance(number, int) and abs(number) > MOST_WHOLE:
+            raise ExpressionError("too large a number", node)
         if not good:
-            raise ExpressionError("not a finite number", node.col_offset)
+            raise ExpressionError("not a finite number", node)
         return tree
 
-    def _metadata(self, node: ast.expr) -> Tree:
+    def _operand(self, node: ast.expr) -> Tree:
+        """Parse what is an array or a number."""
+        parsed = self.node(node)
+        other = _other(parsed, self.scope)
+        if other:
+            raise ExpressionError(f"{other} in the place of an array", node)
+        return parsed
+
+    def _refuse_array(self, what: str, node: ast.expr) -> None:
+        hint = "conditions see shapes, dtypes and attributes only; use where(...)"
+        if self.only_metadata == ATTRIBUTE:
+            hint = "attributes are numbers, shapes, dtypes, and attributes of the op"
+        raise ExpressionError(f"{self.only_metadata} {what}", node, hint)
+
+    def _metadata(self, node: ast.expr, what: str = CONDITION) -> Tree:
         """Parse what Python decides while the formula is expanded."""
-        before, self.only_metadata = self.only_metadata, True
+        before, self.only_metadata = self.only_metadata, what
         try:
             return self.node(node)
         finally:
@@ -285,7 +339,7 @@ class _Parser:
 
     def _unknown(self, what: str, name: str, node: ast.expr, known: Iterable[str]) -> Tree:
         hint = suggestion(name, known)
-        raise ExpressionError(f"unknown {what} '{name}'", node.col_offset, hint)
+        raise ExpressionError(f"unknown {what} '{name}'", node, hint)
 
 
 def number_of(tree: Tree) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from stagedad.errors import NotDifferentiable
+from stagedad.errors import ForwardModeUnsupported, NotDifferentiable
 from stagedad.ops import (  # noqa: F401 (register macros)
     fft_macros,
     linalg_macros,
@@ -84,6 +84,7 @@ def vjp(
             needs it.
     """
     declared = op.argument(argument)
+    _check_aux(op, env)
     if _no_cotangent(op, env):
         return (ZERO,) * len(env[argument]) if declared.is_list else ZERO
     _check_rule(op, argument, env)
@@ -128,7 +129,8 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
     a tuple for a list).  The tangent has the shape and dtype of the result.  An op of several
     results, or of a list of them, has a tuple of tangents.
 
-    Raises: NotDifferentiable as `vjp`, for any argument that has a tangent.
+    Raises: NotDifferentiable as `vjp`, for any argument that has a tangent;
+            ForwardModeUnsupported if a result is auxiliary.
     """
     moving = [arg.name for arg in op.arguments if not _is_still(env.get(f"{arg.name}_t", ZERO))]
     if not moving:
@@ -139,6 +141,10 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
         return ZERO
     for name in moving:
         _check_rule(op, name, env)
+    for name, kind in _outputs(op).items():
+        if kind == "aux":
+            problem = f"{op.kind}: no tangent of the auxiliary result '{name}'"
+            raise ForwardModeUnsupported(problem, op=op.kind)
     builder = Builder(emitter)
     if op.partials:
         tangent = _push(op, moving, env, builder, masked)
@@ -153,6 +159,10 @@ def jvp(op: Op, env: Environment, emitter: Emitter, masked: bool = True) -> Any:
         if tangent is ZERO:
             return ZERO
         parts = tangent if isinstance(tangent, tuple) else (tangent,)
+        if _outputs(op):
+            given = iter(parts)
+            active = [_is_active(op, name) for name in op.results]
+            parts = tuple([next(given) if is_active else ZERO for is_active in active])
         if op.is_registered:
             pairs = zip(parts, results, strict=True)
             parts = tuple([_fitted(op, "jvp", part, each, builder) for part, each in pairs])
@@ -276,8 +286,29 @@ def _gradients(op: Op) -> tuple[str, ...]:
     return ("g",) if len(op.results) == 1 else tuple(f"g_{name}" for name in op.results)
 
 
+def _outputs(op: Op) -> Mapping[str, str]:
+    """Return the declared kinds of results; those not in it are differentiable."""
+    found: Mapping[str, str] = op.facts.get("outputs", {})
+    return found
+
+
+def _is_active(op: Op, result: str) -> bool:
+    """Whether the formulas of `op` are about the derivative of that result."""
+    return _outputs(op).get(result, "differentiable") == "differentiable"
+
+
+def _check_aux(op: Op, env: Environment) -> None:
+    """Refuse the cotangent of a result that depends on operands, but has no rule."""
+    for name, kind in _outputs(op).items():
+        cotangent = f"g_{name}" if len(op.results) > 1 else "g"
+        if kind == "aux" and not _is_still(env.get(cotangent, ZERO)):
+            problem = f"{op.kind}: no derivative of the auxiliary result '{name}'"
+            raise NotDifferentiable(problem, op=op.kind, argument=name)
+
+
 def _no_cotangent(op: Op, env: Environment) -> bool:
-    return all(_is_still(env.get(name, ZERO)) for name in _gradients(op))
+    pairs = zip(op.results, _gradients(op), strict=True)
+    return all(_is_still(env.get(g, ZERO)) for name, g in pairs if _is_active(op, name))
 
 
 def _is_still(given: Any) -> bool:

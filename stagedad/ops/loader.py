@@ -8,16 +8,16 @@ every tensor argument.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from stagedad.errors import DeclarationError
 from stagedad.ops.calls import Entry, call_signature
 from stagedad.ops.draft import Draft
+from stagedad.ops.places import Places
+from stagedad.ops.toml import read_toml, texts_of
 
 
 def load(paths: Iterable[Path], known: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
@@ -27,7 +27,7 @@ def load(paths: Iterable[Path], known: Mapping[str, Entry] | None = None) -> dic
 
     Raises: DeclarationError at the first thing that is wrong.
     """
-    return load_texts({path.name: path.read_text(encoding="utf-8") for path in paths}, known)
+    return load_texts(texts_of(paths), known)
 
 
 def load_texts(
@@ -36,7 +36,7 @@ def load_texts(
     """Return the entries of `texts` (file name -> TOML), as `load` does."""
     drafts: dict[str, Draft] = {}
     for file, text in texts.items():
-        for kind, raw in _read(file, text).items():
+        for kind, raw in read_toml(file, text).items():
             draft = Draft(file, kind, raw, partial(_place, text, kind))
             if kind in drafts:
                 draft.fail("signature", f"declared in {drafts[kind].file} already")
@@ -56,17 +56,6 @@ def finish(drafts: Mapping[str, Draft], known: Mapping[str, Entry]) -> dict[str,
     for kind, order in _orders(entries, known).items():
         entries[kind]["max_order"] = order
     return entries
-
-
-def _read(file: str, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+), column (\d+)", str(error))
-        line, column = map(int, place.groups()) if place else (None, None)
-        where = f"{file}:{line}:{column}" if place else file
-        problem = f"{where}: not TOML: {str(error).split(' (at')[0]}"
-        raise DeclarationError(problem, file=file, line=line, column=column) from None
 
 
 def _check_names(drafts: Mapping[str, Draft], known: Mapping[str, Entry]) -> None:
@@ -89,9 +78,9 @@ def _orders(entries: Mapping[str, Entry], known: Mapping[str, Entry]) -> dict[st
     greatest fixed point is wanted (exp emits itself), so all start without end.
     Arguments without a derivative count only where no other has one.
     """
-    orders: dict[str, float] = dict.fromkeys(entries, float("inf"))
+    orders: dict[str, float] = dict.fromkeys(entries, inf)
     for kind, entry in known.items():
-        orders[kind] = float("inf") if entry["max_order"] is None else entry["max_order"]
+        orders[kind] = inf if entry["max_order"] is None else entry["max_order"]
     rules = {
         kind: [rule for _, _, rule in entry["arguments"]] for kind, entry in entries.items()
     }
@@ -103,39 +92,30 @@ def _orders(entries: Mapping[str, Entry], known: Mapping[str, Entry]) -> dict[st
             if "not_implemented" in rules[kind] and "formula" not in rules[kind]:
                 order = 0.0
             else:
-                order = 1 + min((orders[use] for use in uses[kind]), default=float("inf"))
+                order = 1 + min((orders[use] for use in uses[kind]), default=inf)
+                # An auxiliary result has no derivative, so that what reads it has none more.
+                order = min(order, 1.0 if _reads_aux(entries[kind]) else inf)
             if order < orders[kind]:
                 orders[kind], changed = order, True
-    return {
-        kind: None if orders[kind] == float("inf") else int(orders[kind]) for kind in entries
-    }
+    return {kind: None if orders[kind] == inf else int(orders[kind]) for kind in entries}
 
 
 def _uses(entry: Entry) -> set[str]:
+    return {use for _, _, _, uses in _formulas(entry) for use in uses}
+
+
+def _reads_aux(entry: Entry) -> bool:
+    kinds = entry["facts"].get("outputs", {})
+    reads = {name for _, _, reads, _ in _formulas(entry) for name in reads}
+    return any(kinds.get(name) == "aux" for name in reads)
+
+
+def _formulas(entry: Entry) -> list[tuple[Any, ...]]:
     formulas = [*entry["partials"].values(), *entry["vjps"].values()]
-    if isinstance(entry["jvp"], tuple):
-        formulas.append(entry["jvp"])
-    return {use for _, _, _, uses in formulas for use in uses}
+    return [*formulas, entry["jvp"]] if isinstance(entry["jvp"], tuple) else formulas
 
 
 def _place(text: str, kind: str, key: str | None, offset: int | None) -> tuple[int, int]:
-    """Return line and column, from 1, of a key or of `offset` in its value.
-
-    tomllib keeps no places, so the text is searched: for the header, then the key.
-    """
-    lines = text.splitlines()
-    header = re.compile(rf"\s*\[\s*[\"']?{re.escape(kind)}[\"']?\s*(\.\s*([\w.]+)\s*)?\]")
-    number, section = 0, ""
-    found: tuple[int, int] | None = None
-    for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith("["):
-            match = header.match(line)
-            section = (f"{match[2]}." if match and match[2] else "") if match else "?"
-            if match and found is None:
-                found = (number, 1)
-        elif key is not None and section != "?" and found:
-            match = re.match(r"\s*([\w.\"']+)\s*=\s*([\"']{0,3})", line)
-            if match and section + re.sub(r"[\"' ]", "", match[1]) == key:
-                start = match.start(1) if offset is None else match.end() + offset
-                return number, start + 1
-    return found or (1, 1)
+    """Return line and column of a key of an entry, or of `offset` in its value."""
+    path = (kind, *key.split(".", 1)) if key else (kind,)
+    return Places(text).find(path, offset)

@@ -19,5 +19,6 @@ RULES: dict[str, Callable[..., Any]] = {
     name: rule
     for module in MODULES
     for name, rule in vars(module).items()
-    if getattr(rule, "__annotations__", {}).get("return") == "Results"
+    if not name.startswith("_")
+    and getattr(rule, "__annotations__", {}).get("return") == "Results"
 }

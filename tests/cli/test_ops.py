@@ -7,7 +7,7 @@ import pytest
 
 from stagedad.cli import ops as listing
 from stagedad.ops.build import DECLARATIONS
-from stagedad.ops.draft import RULES
+from stagedad.ops.derivatives import RULES
 from stagedad.ops.registry import scipy_ops
 from stagedad.ops.table import TABLE
 

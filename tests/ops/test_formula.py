@@ -8,8 +8,9 @@ import pytest
 from stagedad.errors import DeclarationError, NotDifferentiable
 from stagedad.ops import OPS, infer
 from stagedad.ops.calls import MACROS
-from stagedad.ops.expression import ExpressionError, Scope, Signature, parse
+from stagedad.ops.expression import Scope, Signature, parse
 from stagedad.ops.formula import ZERO, Builder, bind, evaluate, jvp, vjp
+from stagedad.ops.reading import ExpressionError
 from stagedad.types import as_type
 
 SIGNATURES = {
