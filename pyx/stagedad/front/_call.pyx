@@ -311,9 +311,10 @@ cdef inline bint is_array(const Part *part, object given):
         (<PyObject *>cnp.PyArray_DESCR(array) == part.what
          or (cnp.PyArray_TYPE(array) == part.number and cnp.PyArray_ISNOTSWAPPED(array)))
         and cnp.PyArray_NDIM(array) == part.count
-        and memcmp(
+        # A 0-d array has no dims to point to.
+        and (part.count == 0 or memcmp(
             cnp.PyArray_DIMS(array), part.dims, <size_t>part.count * sizeof(cnp.npy_intp)
-        ) == 0
+        ) == 0)
     )
 
 

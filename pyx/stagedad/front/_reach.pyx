@@ -174,7 +174,7 @@ cdef bint same_layout(cnp.ndarray now, object dtype, bytes dims) noexcept:
     return (
         <PyObject *>cnp.PyArray_DESCR(now) == <PyObject *>dtype
         and cnp.PyArray_NDIM(now) * sizeof(cnp.npy_intp) == <size_t>len(dims)
-        and memcmp(cnp.PyArray_DIMS(now), <char *>dims, len(dims)) == 0
+        and (not dims or memcmp(cnp.PyArray_DIMS(now), <char *>dims, len(dims)) == 0)
     )
 
 
