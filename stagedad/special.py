@@ -115,6 +115,8 @@ def topk(x: Any, k: int, axis: int = -1) -> tuple[Any, Any]:
     Raises: ValueError for a `k` that is negative or more than there are.
     """
     value = array_operand(x, "topk")
+    if value.ndim == 0:
+        raise ValueError("topk: a number has no axis")
     count, most = index(k), value.shape[axis]
     if not 0 <= count <= most:
         raise ValueError(f"topk: {count} of {most}")

@@ -132,6 +132,8 @@ def test_topk_of_equal_numbers_takes_the_first():
     assert values.tolist() == [3, 3, 3, 2]
     assert positions.tolist() == [1, 2, 4, 3]
     assert special.topk(x, 0)[0].shape == (0,)
+    with pytest.raises(ValueError, match="no axis"):
+        special.topk(3.0, 1)
     for k in (-1, 6):
         with pytest.raises(ValueError, match="topk"):
             special.topk(x, k)

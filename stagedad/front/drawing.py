@@ -83,8 +83,20 @@ def _exponentials(stream: Stream, size: Any = None, *parameters: Any, dtype: Any
     return _plain(stream, "random_exponential", size, *parameters, dtype=dtype)
 
 
-def _numbers(*parameters: Any) -> list[Any]:
+def _numbers(name: str, *parameters: Any) -> list[Any]:
+    """Return the parameters of a distribution as operands, the plain ones being sound.
+
+    Raises: ValueError as NumPy does, of whose generator a draw is made to see it.
+    """
+    plain = [None if has_traced(each) else each for each in parameters]
+    if name not in _RELATED or all(each is not None for each in plain):
+        stand_in = [1.0 if each is None else each for each in plain]
+        getattr(np.random.default_rng(0), name)(*stand_in)
     return [operand(each, "random") for each in parameters]
+
+
+_RELATED: Final = ("uniform", "triangular")
+"""Distributions whose parameters are sound only beside each other."""
 
 
 def random(stream: Stream, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
@@ -115,68 +127,69 @@ def standard_exponential(
 
 def uniform(stream: Stream, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
     """Draw from [low, high), which may be traced."""
-    low, high = _numbers(low, high)
+    low, high = _numbers("uniform", low, high)
     return low + (high - low) * _uniforms(stream, size, low, high)
 
 
 def normal(stream: Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw with mean `loc` and deviation `scale`, which may be traced."""
-    loc, scale = _numbers(loc, scale)
+    loc, scale = _numbers("normal", loc, scale)
     return loc + scale * _normals(stream, size, loc, scale)
 
 
 def exponential(stream: Stream, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw with mean `scale`."""
-    (scale,) = _numbers(scale)
+    (scale,) = _numbers("exponential", scale)
     return scale * _exponentials(stream, size, scale)
 
 
 def lognormal(stream: Stream, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
     """Draw the exponential of a normal."""
+    mean, sigma = _numbers("lognormal", mean, sigma)
     return np.exp(normal(stream, mean, sigma, size))
 
 
 def laplace(stream: Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw as the difference of two exponentials."""
-    loc, scale = _numbers(loc, scale)
+    loc, scale = _numbers("laplace", loc, scale)
     one, other = (_exponentials(stream, size, loc, scale) for _ in range(2))
     return loc + scale * (one - other)
 
 
 def logistic(stream: Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw as the logarithm of the ratio of two exponentials."""
-    loc, scale = _numbers(loc, scale)
+    loc, scale = _numbers("logistic", loc, scale)
     one, other = (_exponentials(stream, size, loc, scale) for _ in range(2))
     return loc + scale * (np.log(one) - np.log(other))
 
 
 def gumbel(stream: Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw as the negative logarithm of an exponential."""
-    loc, scale = _numbers(loc, scale)
+    loc, scale = _numbers("gumbel", loc, scale)
     return loc - scale * np.log(_exponentials(stream, size, loc, scale))
 
 
 def rayleigh(stream: Stream, scale: Any = 1.0, size: Any = None) -> Any:
     """Draw as the length of two normals."""
-    (scale,) = _numbers(scale)
+    (scale,) = _numbers("rayleigh", scale)
     return scale * np.sqrt(2.0 * _exponentials(stream, size, scale))
 
 
 def weibull(stream: Stream, a: Any, size: Any = None) -> Any:
     """Draw as a power of an exponential."""
-    (a,) = _numbers(a)
+    (a,) = _numbers("weibull", a)
     return _exponentials(stream, size, a) ** (1.0 / a)
 
 
 def pareto(stream: Stream, a: Any, size: Any = None) -> Any:
     """Draw from the Lomax distribution, as NumPy does."""
-    (a,) = _numbers(a)
+    (a,) = _numbers("pareto", a)
     return np.expm1(_exponentials(stream, size, a) / a)
 
 
 def power(stream: Stream, a: Any, size: Any = None) -> Any:
     """Draw from [0, 1] with density a x^(a - 1)."""
-    (a,) = _numbers(a)
+    (a,) = _numbers("power", a)
     return np.exp(-_exponentials(stream, size, a) / a)
 
 
@@ -187,7 +200,7 @@ def standard_cauchy(stream: Stream, size: Any = None) -> Any:
 
 def triangular(stream: Stream, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
     """Draw by the inverse of the distribution function."""
-    left, mode, right = _numbers(left, mode, right)
+    left, mode, right = _numbers("triangular", left, mode, right)
     u = _uniforms(stream, size, left, mode, right)
     width, rise = right - left, mode - left
     below = left + np.sqrt(u * width * rise)
@@ -251,6 +264,8 @@ def choice(
         p = operand(p, "choice")
         if shape_of(p) != (count,):
             raise ValueError(f"choice: p has shape {shape_of(p)} for {count} ({place()})")
+        if not isinstance(p, Traced) and count:
+            np.random.default_rng(0).choice(count, p=p)  # raises as NumPy does
         limits = np.cumsum(p)
         # Below the last limit, so that rounding never leads past the end.
         found = np.searchsorted(

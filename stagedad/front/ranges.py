@@ -18,6 +18,7 @@ from stagedad.front.elementwise import (
     operand,
 )
 from stagedad.front.location import place
+from stagedad.front.tracing import Traced
 from stagedad.types import canonical_dtype
 
 
@@ -76,7 +77,11 @@ def geomspace(
     if common_dtype([start, stop]).kind == "c":
         raise DTypeError(f"geomspace: complex ends are not traced ({place()})", op="geomspace")
     start, stop = (astype(each, np.dtype(np.float64)) for each in (start, stop))
-    sign = np.sign(start)
+    for each in (start, stop):
+        if not isinstance(each, Traced) and np.any(np.equal(each, 0)):
+            raise ValueError(f"geomspace: an end is zero ({place()})")
+    # NaN between ends of two signs, as in NumPy, and beside a traced end that is zero.
+    sign = np.where(np.sign(start) * np.sign(stop) > 0, np.sign(start), np.nan)
     low, high = (np.log10(np.abs(each)) for each in (start, stop))
     found = sign * logspace(low, high, count, endpoint)
     numbers = _numbers(count, start, stop)

@@ -329,6 +329,14 @@ def test_what_is_not_drawn_in_traces_says_so(function):
         lambda rng: rng.choice(0),
         lambda rng: rng.choice(3, p=[0.5, 0.5]),
         lambda rng: rng.integers(4, 4),
+        lambda rng: rng.choice(2, p=[-1.0, 2.0]),
+        lambda rng: rng.choice(2, p=[0.2, 0.2]),
+        lambda rng: rng.normal(0.0, -1.0),
+        lambda rng: rng.lognormal(0.0, [1.0, -1.0]),
+        lambda rng: rng.exponential(-1.0, size=3),
+        lambda rng: rng.weibull(-1.0),
+        lambda rng: rng.power(0.0),
+        lambda rng: rng.triangular(0.0, 2.0, 1.0),
     ],
 )
 def test_bad_arguments_raise_as_in_numpy(function):
@@ -337,6 +345,17 @@ def test_bad_arguments_raise_as_in_numpy(function):
         sd.jit(lambda: function(rng))()
     with pytest.raises(ValueError, match=r"."):
         function(rng)
+
+
+def test_plain_parameters_beside_traced_ones_are_checked():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="scale < 0"):
+        sd.jit(lambda x: rng.normal(x, -1.0))(0.0)
+    assert sd.jit(lambda x: rng.triangular(x, 5.0, 6.0))(4.5) > 4
+    ends = onp.array([1.0, 2.0])
+    assert sd.jit(lambda: rng.uniform(ends, ends + 1))().shape == (2,)
+    assert sd.jit(lambda x: rng.normal(ends, x))(1.0).shape == (2,)
+    assert sd.jit(lambda x: rng.uniform(x, 0.5))(0.25) <= 0.5
 
 
 def test_generators_pickle_and_copy():

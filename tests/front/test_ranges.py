@@ -69,3 +69,13 @@ def test_what_cannot_be_traced_says_so():
         sd.jit(lambda a: np.geomspace(a, 1.0, 3))(1j)
     with pytest.raises(ValueError, match="non-negative"):
         sd.jit(lambda a: np.linspace(a, 1.0, -1))(0.0)
+
+
+def test_between_ends_of_two_signs_is_nothing():
+    found = sd.jit(lambda a, b: np.geomspace(a, b, 4))(np.array([-1.0, 1.0, 0.0]), 4.0)
+    with np.errstate(all="ignore"):
+        wanted = np.geomspace(np.array([-1.0, 1.0]), 4.0, 4)
+    np.testing.assert_allclose(found[:, :2], wanted, rtol=1e-14)
+    assert np.isnan(found[1:-1, 2]).all()
+    with pytest.raises(ValueError, match="an end is zero"):
+        sd.jit(lambda b: np.geomspace(0.0, b, 4))(1.0)
