@@ -1,5 +1,7 @@
 """Tests of ir/_graph: building a graph, its nodes and its values."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -222,6 +224,31 @@ def test_stage_is_what_new_things_get():
         e = graph.insert("f", d)
     assert graph.stage == 1
     assert e.stage == e.node.stage == 3
+
+
+def test_temporary_settings_may_end_in_any_order():
+    """As those of several threads do; by pairs of what is set, so that a block can go too."""
+    for order in itertools.permutations(range(3)):
+        graph = Graph()
+        owner = graph.append(graph.create("f"))
+        blocks = [owner.add_block() for _ in range(3)]
+        begun = [
+            (graph.set_stage_temporarily(i + 1), graph.set_scope_temporarily(f"s{i}"), inside)
+            for i, inside in enumerate(map(graph.inside, blocks))
+        ]
+        for settings in begun:
+            for setting in settings:
+                setting.__enter__()
+        left = [0, 1, 2]
+        for i in order:
+            for setting in begun[i]:
+                setting.__exit__(None, None, None)
+            left.remove(i)
+            wanted = (left[-1] + 1, f"s{left[-1]}") if left else (0, None)
+            assert (graph.stage, graph.scope) == wanted
+        owner.destroy()
+        assert graph.insert("f").node.scope is None
+        graph.verify()
 
 
 def test_a_temporary_stage_ends_with_an_error():

@@ -90,6 +90,7 @@ EDITS = {
     "add block": lambda t: t.s.blocks.append(t.n.add_block()),
     "erase block": lambda t: t.n.erase_block(t.i),
     "fill block": lambda t: t.s.keep([t.b.insert("f", t.v)]),
+    "inside": lambda t: inside(t.s.graph, t.b, t.v),
     "end block": lambda t: t.b.register_output(t.v),
     "move": lambda t: t.n.move_before(t.m, check=t.i == 0),
     "stage": lambda t: setattr(t.n, "stage", t.i),
@@ -116,6 +117,11 @@ TYPED = {
     "typed output": lambda t: t.s.values.append(t.n.add_output(new_type(t.rng))),
     "typed input": lambda t: t.s.values.append(t.s.graph.add_input(new_type(t.rng))),
 }
+
+
+def inside(graph, block, value):
+    with graph.inside(block), graph.set_stage_temporarily(1), graph.set_scope_temporarily("s"):
+        graph.insert("f", value)
 
 
 def same(values):
@@ -157,6 +163,7 @@ def check(storm):
     """Assert that the graphs are whole, if not sound, and go on being so."""
     assert storm.odd == []
     assert len(storm.done) > 500
+    assert (storm.graph.stage, storm.graph.scope) == (0, None)
     for graph in (storm.graph, storm.other):
         for each in WHOLE:
             each(graph)

@@ -207,7 +207,8 @@ cdef class Block:
         attach_checked(self.graph, node, self.graph.node_recs[self.back()].next)
         return node
 
-    def insert(self, kind, *inputs, **attributes):
+    def insert(self, str kind not None, *inputs, outputs=None, location=None, scope=None,
+               **attributes):
         """Create a node at the end; as `Graph.insert`.
 
         Given:  %1 = f(%a)
@@ -221,8 +222,17 @@ cdef class Block:
                     return ()
                   }
         """
-        with self.graph.inside(self):
-            return self.graph.insert(kind, *inputs, **attributes)
+        # Not by `inside`: where new nodes go is of the graph, and other threads may insert.
+        cdef Graph graph = self.graph
+        cdef int32_t node
+        self.live()
+        node = graph.build(kind, inputs, outputs, location, scope, attributes, None)
+        try:
+            graph.attach(node, self.back())
+        except StaleHandle:
+            graph.free_node_record(node)
+            raise
+        return graph.given(node)
 
 
 cdef Block block_handle(Slabs graph, int32_t index):

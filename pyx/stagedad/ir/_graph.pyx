@@ -183,6 +183,10 @@ cdef class Graph(Slabs):
         """
         cdef int32_t node = self.build(kind, inputs, outputs, location, scope, attributes, None)
         self.place(node)
+        return self.given(node)
+
+    cdef object given(self, int32_t node):
+        """What inserting a node returns: its output, or a tuple if it has not exactly one."""
         if self.node_recs[node].output_count == 1:
             return value_handle(self, self.node_recs[node].first_output)
         return output_handles(self, node)
@@ -563,20 +567,41 @@ cdef class Graph(Slabs):
 
 
 class _Setting:
-    """Context manager that sets something of a graph and puts the old one back."""
+    """Context manager that sets something of a graph and puts the old one back.
+
+    Those of several threads may end in another order than they began: what was there before
+    the first of them is what the last one puts back.
+    """
 
     def __init__(self, graph, set_, wanted):
         self.graph = graph
         self.set_ = set_
         self.wanted = wanted
-        self.before = []
+        self.entered = []
 
     def __enter__(self):
-        self.before.append(self.set_(self.graph, self.wanted))
+        entry = [self.set_, self.set_(self.graph, self.wanted)]
+        self.entered.append(entry)
+        open_settings(self.graph).append(entry)
         return self.graph
 
     def __exit__(self, *exc):
-        self.set_(self.graph, self.before.pop())
+        entry = self.entered.pop()
+        settings = open_settings(self.graph)
+        i = next(i for i in range(len(settings)) if settings[i] is entry)
+        del settings[i]
+        for later in settings[i:]:
+            if later[0] is self.set_:  # it began within this one and goes on
+                later[1] = entry[1]
+                return
+        self.set_(self.graph, entry[1])
+
+
+cdef list open_settings(Graph graph):
+    """Pairs of what is set and what was there before, oldest first."""
+    if graph.settings is None:
+        graph.settings = []
+    return graph.settings
 
 
 def _set_stage(Graph graph, stage):

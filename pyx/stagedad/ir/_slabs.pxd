@@ -83,6 +83,7 @@ cdef class Slabs:
     cdef int32_t current_stage
     cdef int32_t point                   # the block at whose end new nodes go
     cdef uint32_t point_generation
+    cdef list settings                   # what `with` statements set, oldest first, or None
     cdef str current_scope               # path that new nodes get, or None
     cdef str scope_root                  # the scope that the graph began with
     cdef int64_t next_id
