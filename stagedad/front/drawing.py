@@ -146,7 +146,7 @@ def exponential(stream: Stream, scale: Any = 1.0, size: Any = None) -> Any:
 def lognormal(stream: Stream, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
     """Draw the exponential of a normal."""
     mean, sigma = _numbers("lognormal", mean, sigma)
-    return np.exp(normal(stream, mean, sigma, size))
+    return np.exp(mean + sigma * _normals(stream, size, mean, sigma))
 
 
 def laplace(stream: Stream, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:

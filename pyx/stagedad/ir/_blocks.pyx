@@ -227,11 +227,7 @@ cdef class Block:
         cdef int32_t node
         self.live()
         node = graph.build(kind, inputs, outputs, location, scope, attributes, None)
-        try:
-            graph.attach(node, self.back())
-        except StaleHandle:
-            graph.free_node_record(node)
-            raise
+        graph.place(node, self.index, self.generation)
         return graph.given(node)
 
 

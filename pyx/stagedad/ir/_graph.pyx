@@ -1,7 +1,7 @@
 """The graph as Python sees it: building, copying, looking."""
 
 from cpython.ref cimport PyObject
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
@@ -182,7 +182,7 @@ cdef class Graph(Slabs):
         Gives:  %2 = mul(%a, %b)
         """
         cdef int32_t node = self.build(kind, inputs, outputs, location, scope, attributes, None)
-        self.place(node)
+        self.place(node, self.point, self.point_generation)
         return self.given(node)
 
     cdef object given(self, int32_t node):
@@ -205,13 +205,13 @@ cdef class Graph(Slabs):
         cdef int32_t node
         known = tuple([as_type(each) for each in types])
         node = self.build(kind, tuple(inputs), None, location, scope, attributes, known)
-        self.place(node)
+        self.place(node, self.point, self.point_generation)
         return node_handle(self, node)
 
-    cdef int place(self, int32_t node) except -1:
-        """Attach a node at the point where new ones go; where there is none, it is freed."""
+    cdef int place(self, int32_t node, int32_t block, uint32_t generation) except -1:
+        """Attach a node at the end of a block; where that is gone, the node is freed."""
         try:
-            self.attach(node, self.end_of_point())
+            self.attach(node, self.end_of(block, generation))
         except StaleHandle:
             self.free_node_record(node)
             raise

@@ -116,6 +116,7 @@ cdef class Slabs:
     cdef int bury(self) except -1
     cdef int32_t station(self, int32_t node) noexcept
     cdef int32_t end_of_point(self) except -1
+    cdef int32_t end_of(self, int32_t block, uint32_t generation) except -1
     cdef void free_run(self, int32_t node) noexcept
     cdef void move_use(self, int32_t old, int32_t new) noexcept
     cdef int free_value_record(self, int32_t value) except -1

@@ -322,11 +322,14 @@ cdef class Slabs:
 
     cdef int32_t end_of_point(self) except -1:
         """The return node before which new nodes go."""
+        return self.end_of(self.point, self.point_generation)
+
+    cdef int32_t end_of(self, int32_t block, uint32_t generation) except -1:
+        """The return node of a block, which must still be of this generation."""
         self.check_usable()
-        if (self.point != BODY
-                and self.block_recs[self.point].generation != self.point_generation):
+        if block != BODY and self.block_recs[block].generation != generation:
             raise StaleHandle("insert: the block that nodes went into was destroyed")
-        return self.block_recs[self.point].back
+        return self.block_recs[block].back
 
     cdef int free_node_record(self, int32_t node) except -1:
         """Unlink and free a node none of whose values is used elsewhere, with its blocks.
